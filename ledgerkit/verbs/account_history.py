@@ -1,4 +1,4 @@
-"""The history of accounts as services list it: transactions, transfers, key-value data."""
+"""Verbs about the lists of services: transactions and transfers of accounts, key-value data."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 ROLES = tuple(name.removeprefix("is_") for name in ACCOUNT_FLAGS if name != "is_success")
 _MOST_ROWS = 2**63 - 1
-_MAX_PARTS = 64  # each has a page of 100 transfers in memory
+_MAX_PARTS = 64  # read at the same time, each with a page of 100 transfers in memory
 _ASSET_RULE = "near, nep141:<contract> or nep245:<contract>:<token_id>"
 
 
@@ -48,7 +48,7 @@ def transaction_rows(
     """
     Yield the transactions of an account, the oldest first, each once.
 
-    Both heights are inclusive, and are those of the transactions' own blocks. `progress` is
+    Both heights are inclusive heights of the blocks that include the transactions. `progress` is
     called with 1 for each row.
     """
 
@@ -73,14 +73,14 @@ def selected_transfers(
     """
     Return the transfers of an account, or of one asset, for which `where` is True, oldest first.
 
-    They are those from the first border to before the last. The parts between borders are read
-    side by side, `_MAX_PARTS` at a time.
+    The period starts at the first border and ends before the last one. The parts between borders
+    are read concurrently, `_MAX_PARTS` at a time.
     """
     fetcher = Fetcher(ledger, progress=progress)
     asset_id = None if asset is None else services.indexed_asset(asset)
     parts = list(pairwise(borders_ns))
     rows: list[TransferRow] = []
-    for at in range(0, len(parts), _MAX_PARTS):
+    for first in range(0, len(parts), _MAX_PARTS):
         pages = {
             str(low): partial(
                 service_pages.transfers,
@@ -90,10 +90,10 @@ def selected_transfers(
                 asset_id=asset_id,
                 where=where,
             )
-            for low, high in parts[at : at + _MAX_PARTS]
+            for low, high in parts[first : first + _MAX_PARTS]
         }
         fetched = service_pages.collect(fetcher, pages, "transfers", None)
-        rows += _joined([own_rows for _, own_rows in fetched])
+        rows += _joined([part_rows for _, part_rows in fetched])
     return rows
 
 
@@ -136,17 +136,17 @@ def account_transactions(
     ledger: Ledger | None = None,
 ) -> FrameResult:
     """
-    Return the transactions that accounts took part in, with the parts they took.
+    Return the transactions that accounts took part in, with their roles.
 
     Parameters
     ----------
     role
-        Only transactions in which the account has this role, or all of several: ``signer``,
+        Only transactions in which the account has this role, or all of these roles: ``signer``,
         ``delegated_signer``, ``real_signer``, ``any_signer``, ``predecessor``,
         ``explicit_refund_to``, ``receiver``, ``real_receiver``, ``function_call``,
-        ``action_arg`` or ``event_log``. None is any.
+        ``action_arg`` or ``event_log``. None includes all.
     success
-        True or False for transactions that succeeded or did not; None for all.
+        True for transactions that succeeded, False for the others; None for all.
     limit
         Maximum number of transactions of each account: the newest ones of the range.
 
@@ -154,9 +154,9 @@ def account_transactions(
     -------
     transactions
         One row per account and transaction, in the order of the accounts and of the chain,
-        typed as `schema("account_transactions")`. The block is that of the transaction: its
-        effects on the account may be in later blocks. A transaction that still runs has
-        `is_success` False.
+        typed as `schema("account_transactions")`. The block is the block of the transaction:
+        its effects on the account may be in later blocks. While receipts are pending,
+        `is_success` is False.
 
     Raises
     ------
@@ -182,16 +182,16 @@ def account_transactions(
     filters = {f"is_{name}": True for name in roles}
     if success is not None:
         filters["is_success"] = validation.flag(success, "success")
-    most = _row_limit(limit)
+    max_rows = _row_limit(limit)
     ends = intervals.heights(fetcher.ledger, intervals.parse(start, stop))
     pages = partial(
         service_pages.transactions,
         start_height=ends.get("start", 0),
         stop_height=ends["stop"] - 1 if "stop" in ends else None,
         filters=filters,
-        newest_first=most is not None,
+        newest_first=max_rows is not None,
     )
-    fetched = _collect(fetcher, ids, pages, "transactions", most)
+    fetched = _collect(fetcher, ids, pages, "transactions", max_rows)
     frame = fetcher.frame(
         fetched, lambda lists: frames.account_transactions(_joined(lists)), "transactions"
     )
@@ -245,7 +245,7 @@ def transfers_of(
         Only transfers of these assets, one or several: ``near``, ``nep141:<contract>`` or
         ``nep245:<contract>:<token_id>``.
     direction
-        ``sender`` for what the accounts paid, ``receiver`` for what they received; None for
+        ``sender`` for transfers from the accounts, ``receiver`` for transfers to them; None for
         both.
     metadata
         Read the symbol and decimals of each fungible token from its contract.
@@ -257,13 +257,13 @@ def transfers_of(
     transfers
         One row per account and transfer, in the order of the accounts and of the chain, typed as
         `schema("transfers_of")`. The sum of `change` is not the change of a balance: the service
-        lists no gas, no rewards, and nothing of failed receipts. It stores amounts in 127 bits;
-        of a larger one `change` is missing and `is_exact` False.
+        does not list gas, rewards or failed receipts. It stores amounts in 127 bits; for a larger
+        amount `change` is missing and `is_exact` False.
 
     Raises
     ------
     InvalidRequestError
-        If an argument is malformed, or the network has no Transfers API, as testnet.
+        If an argument is malformed, or the network, such as testnet, has no Transfers API.
 
     Notes
     -----
@@ -282,10 +282,10 @@ def transfers_of(
     ids = validation.account_ids(account_ids, "account_ids")
     validation.flag(metadata, "metadata")
     asset_ids = _asset_ids(assets)
-    has_many = len(asset_ids) > 1  # the service filters by one
+    has_many = len(asset_ids) > 1  # the service filters by a single asset
     if direction is not None:
         validation.one_of(direction, "direction", ("sender", "receiver"))
-    most = _row_limit(limit)
+    max_rows = _row_limit(limit)
     ends = intervals.times(fetcher.ledger, intervals.parse(start, stop))
     pages = partial(
         service_pages.transfers,
@@ -294,9 +294,9 @@ def transfers_of(
         asset_id=None if has_many else next(iter(asset_ids), None),
         where=(lambda row: row.asset_id in asset_ids) if has_many else None,
         direction=direction,
-        newest_first=most is not None,
+        newest_first=max_rows is not None,
     )
-    fetched = _collect(fetcher, ids, pages, "transfers", most)
+    fetched = _collect(fetcher, ids, pages, "transfers", max_rows)
     facts = _metadata(fetcher, fetched) if metadata else None
     frame = fetcher.frame(
         fetched, lambda lists: frames.transfers_of(_joined(lists), facts), "transfers"
@@ -340,25 +340,25 @@ def key_values(
     ledger: Ledger | None = None,
 ) -> FrameResult:
     """
-    Return the key-value data that accounts wrote to a contract by calls of ``__fastdata_kv``.
+    Return the key-value data that accounts wrote to a contract by calling ``__fastdata_kv``.
 
     Parameters
     ----------
     contract_id
         The account that the data was written to, which need not exist.
     predecessor_id
-        The account that wrote it; None is any.
+        The account that wrote the data; None includes all.
     key
         Only entries of this key.
     prefix
         Only entries whose key begins with this text.
     history
-        True for all entries that were ever written, each key's oldest first; False for the
-        latest one of each key and writer.
+        True for all entries that were ever written, the oldest entry of each key first; False
+        for the latest entry of each key and writer.
     limit
-        Maximum number of entries, the first ones.
+        Maximum number of entries; the first ones are returned.
     on_error
-        ``raise`` raises a failure; ``collect`` returns a second frame of it.
+        ``raise`` raises a failure; ``collect`` returns it in a second frame.
 
     Returns
     -------
@@ -436,8 +436,8 @@ def _asset_id(asset: object) -> str:
     standard, _, name = text.partition(":")
     contract_id = name.partition(":")[0] if standard == "nep245" else name
     is_token = standard in ("nep141", "nep245") and validation.is_account_id(contract_id)
-    is_multi_token_whole = standard != "nep245" or name.partition(":")[2]
-    if text not in ("near", services.NATIVE) and not (is_token and is_multi_token_whole):
+    has_token_id = standard != "nep245" or name.partition(":")[2]
+    if text not in ("near", services.NATIVE) and not (is_token and has_token_id):
         choices = [f"nep141:{text}"] if validation.is_account_id(text) else ["near"]
         raise InvalidRequestError.refuse("assets", asset, _ASSET_RULE, choices=choices)
     return services.indexed_asset(text)
@@ -449,7 +449,7 @@ def _asset_id(asset: object) -> str:
 def _collect(
     fetcher: Fetcher, ids: Sequence[str], pages: Callable[..., Any], label: str, limit: int | None
 ) -> list[tuple[str, list[Any]]]:
-    """Collect the rows of accounts, the oldest first; with a limit the newest arrive first."""
+    """Collect the rows of accounts, the oldest first; with a limit, reverse the newest rows."""
     pages_by_id = {account_id: partial(pages, account_id=account_id) for account_id in ids}
     fetched = service_pages.collect(fetcher, pages_by_id, label, limit)
     return fetched if limit is None else [(name, rows[::-1]) for name, rows in fetched]

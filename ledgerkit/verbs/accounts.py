@@ -55,8 +55,8 @@ def accounts(
     Parameters
     ----------
     contracts
-        Whether to ask the chain too, with one more request for each account, which of them are
-        contracts and of which code. Without it `contract` and the three columns after it are
+        Whether to also read from the chain which accounts are contracts, and their code; costs
+        one more request per account. Without it `contract` and the three columns after it are
         missing, unless `at` is passed.
     at
         The block to read the chain's state at: a height, block hash, finality name or
@@ -67,7 +67,7 @@ def accounts(
     -------
     accounts
         One row per account, typed as `schema("accounts")`; amounts are exact
-        yoctoNEAR. `status` distinguishes accounts without a state from empty ones.
+        yoctoNEAR. `status` distinguishes accounts without a state from empty accounts.
 
     Notes
     -----
@@ -93,12 +93,12 @@ def accounts(
     """
     fetcher = Fetcher(client.current(ledger), on_error, progress)
     account_ids = validation.account_ids(account_ids)
-    is_asked = validation.flag(contracts, "contracts")
+    with_chain_states = validation.flag(contracts, "contracts")
     if at is not None:
         return _accounts_at(fetcher, account_ids, at)
     fetched = fetcher.fetch({name: rest.full(name) for name in account_ids}, "accounts")
     source, states = "GET /v1/account/{account_id}/full", None
-    if is_asked:
+    if with_chain_states:
         source += "; query view_account"
         states = _chain_states(fetcher, [name for name, _ in fetched], fetcher.ledger.locate(None))
         fetched = [(name, response) for name, response in fetched if name in states]
@@ -118,8 +118,8 @@ def _accounts_at(fetcher: Fetcher, account_ids: list[str], at: object) -> FrameR
 def _chain_states(
     fetcher: Fetcher, account_ids: list[str], at: BlockReference
 ) -> dict[str, chain.Account | None]:
-    """Return the states of accounts on the chain: None for those that do not exist there."""
-    # Errors are collected first: an unknown account is a row, and no failure.
+    """Return the states of accounts on the chain; None for accounts that do not exist."""
+    # Errors are collected first: an unknown account is a row, not a failure.
     collector = Fetcher(fetcher.ledger, "collect", fetcher.progress)
     calls = {name: rpc.view_account(name, at) for name in account_ids}
     existing = collector.fetch(calls, "accounts")
@@ -147,24 +147,24 @@ def balance(
     Returns
     -------
     balance
-        For ``NEAR`` the unlocked yoctoNEAR of the account, `amount` in the response. What it has
-        locked as a validator is not in it, nor what it delegated to pools; a part of it may have
-        to stay for storage. `accounts` has the columns `locked` and `spendable`, `staking` the
-        pools. Contracts of tokens return 0 for accounts that do not exist.
+        For ``NEAR`` the unlocked yoctoNEAR of the account, `amount` in the response. It excludes
+        the stake as a validator and delegations to pools; a part of it may have to stay for
+        storage. `accounts` has the columns `locked` and `spendable`, `staking` the pools. Token
+        contracts return 0 for accounts that do not exist.
 
     Raises
     ------
     UnknownAccountError
         If the account, or the token's contract, does not exist at the block.
     ContractError
-        If the account of the token has no contract, or its contract no such method or panics.
+        If the token's account has no contract, or the contract has no such method or panics.
     DecodeError
-        If the contract returned something other than an amount.
+        If the contract did not return an amount.
 
     Notes
     -----
     Source: query view_account, or the view method ft_balance_of. One request, and those that
-    find the block of a time.
+    locate the block of a time.
 
     Examples
     --------
@@ -195,7 +195,7 @@ def _token_contract(asset: object) -> str | None:
     raise InvalidRequestError.refuse("asset", asset, rule, choices=["NEAR"])
 
 
-_NOT_READ = [column.name for column in CODE]  # a snapshot does not ask a node for them
+_NOT_READ = [column.name for column in CODE]  # a snapshot does not read them from a node
 
 
 @dataclass(frozen=True, slots=True)
@@ -241,11 +241,11 @@ class Snapshot:
         return f"<Snapshot {cut(self.account_id)}: {self._summary()}>"
 
     def _summary(self) -> str:
-        words = {"n_tokens": "tokens", "n_nfts": "NFT collections", "n_pools": "pools"}
-        counts = self.state[list(words)].iloc[0]
+        nouns = {"n_tokens": "tokens", "n_nfts": "NFT collections", "n_pools": "pools"}
+        counts = self.state[list(nouns)].iloc[0]
         if counts.isna().any():
             return "not indexed"
-        return ", ".join(f"{counts[name]} {word}" for name, word in words.items())
+        return ", ".join(f"{counts[name]} {noun}" for name, noun in nouns.items())
 
     def _repr_html_(self) -> str:
         parts = [
@@ -270,7 +270,7 @@ def snapshot(account_id: str, *, metadata: bool = False, ledger: Ledger | None =
     ----------
     metadata
         Add symbol, decimals and the balance in human units to `ft`. Costs a view call for each
-        token whose metadata is not cached; where one fails, `metadata_status` is ``unread``.
+        token whose metadata is not cached; if the call fails, `metadata_status` is ``unread``.
 
     Returns
     -------
@@ -333,7 +333,7 @@ def accounts_of(
     public_key
         The key, such as ``ed25519:…``; without a curve it is an ed25519 key.
     include_limited
-        Include the accounts on which it is only a function-call key.
+        Include accounts that have it only as a function-call key.
 
     Returns
     -------
@@ -385,7 +385,7 @@ def keys(
     ledger: Ledger | None = None,
 ) -> FrameResult:
     """
-    Return the access keys of accounts, or one of them.
+    Return the access keys of accounts, or a single key of each.
 
     Parameters
     ----------
@@ -404,9 +404,9 @@ def keys(
     Raises
     ------
     UnknownAccountError
-        If there is no such account.
+        If an account does not exist.
     UnknownAccessKeyError
-        If the account has no such key.
+        If an account has no such key.
     LedgerError
         If a response could not be read and failures are not collected.
 
@@ -454,8 +454,8 @@ def _all_keys(
         for name, page in fetched.items():
             pages.setdefault(name, []).append(page)
         names = [name for name, page in fetched.items() if page.last_key is not None]
-    # Nodes also return an empty list for an account that does not exist; reading the account
-    # returns the error for it.
+    # Nodes return an empty list for an account that does not exist, too; reading the account gives
+    # the error.
     existence_calls = {
         name: rpc.view_account(name, _block_of(listed[0], at))
         for name, listed in pages.items()

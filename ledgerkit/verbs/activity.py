@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from ledgerkit.verbs.declaring import Collecting, Raising
     from ledgerkit.verbs.fetching import FrameResult, Ids
 
-_MAX_TRANSACTIONS = 1_000  # of each account: 50 requests for their documents
+_MAX_TRANSACTIONS = 1_000  # per account; their documents need 50 requests
 _MEMBERS = {"tx_hash": "transaction_hash", "time": "timestamp_ns"}
 
 
@@ -54,7 +54,7 @@ def activity(
     ledger: Ledger | None = None,
 ) -> FrameResult:
     """
-    Return what accounts did lately: their newest transactions, each with a headline and verdict.
+    Return the newest transactions of accounts, each with a headline and a verdict.
 
     Parameters
     ----------
@@ -62,21 +62,21 @@ def activity(
         Maximum number of transactions of each account, from 1 to 1,000.
     metadata
         Read the symbol and decimals of each fungible token from its contract; False writes
-        amounts of tokens in their smallest unit.
+        token amounts in their smallest unit.
 
     Returns
     -------
     activity
         One row per account and transaction, each account's newest first, typed as
-        `schema("activity")`. `verdict` is that of all receipts: a swap that the exchange refused
-        is ``succeeded_with_failed_receipts``, although its status is success. `amounts` are
-        rounded for reading; `near_change` and `token_changes` are exact.
+        `schema("activity")`. `verdict` covers all receipts: a swap that the exchange refused is
+        ``succeeded_with_failed_receipts``, although its status is success. `amounts` are rounded
+        for reading; `near_change` and `token_changes` are exact.
 
     Notes
     -----
     Source: POST /v0/account and POST /v0/transactions of the Transactions API; the view method
-    ft_metadata. An account costs one request for up to 200 transactions, one more for every
-    twenty, and one for each token that was not met before.
+    ft_metadata. An account costs one request per 200 transactions, one more per 20 documents, and
+    one for each token whose metadata is not cached.
 
     Examples
     --------
@@ -95,28 +95,28 @@ def activity(
     """
     fetcher = Fetcher(client.current(ledger), on_error, progress)
     ids = validation.account_ids(account_ids, "account_ids")
-    most = validation.integer(limit, "limit", least=1, most=_MAX_TRANSACTIONS)
+    max_rows = validation.integer(limit, "limit", least=1, most=_MAX_TRANSACTIONS)
     with_metadata = validation.flag(metadata, "metadata")
     newest = partial(service_pages.transactions, newest_first=True)
     pages = {account_id: partial(newest, account_id=account_id) for account_id in ids}
-    fetched = service_pages.collect(fetcher, pages, "transactions", most)
-    rows = [row for _, own_rows in fetched for row in own_rows]
+    fetched = service_pages.collect(fetcher, pages, "transactions", max_rows)
+    rows = list(chain.from_iterable(account_rows for _, account_rows in fetched))
     documents = _read_documents(fetcher, [row.transaction_hash for row in rows])
     if with_metadata:
         _read_metadata(fetcher.ledger, documents)
-    described = [_described(fetcher, row, documents) for row in rows]
-    computed = {name: [getattr(one, name) for one in described] for name in Activity._fields}
+    activities = [_describe(fetcher, row, documents) for row in rows]
+    computed = {name: [getattr(item, name) for item in activities] for name in Activity._fields}
     frame = build.build_frame("activity", build.columns_of("activity", rows, _MEMBERS, **computed))
     return fetcher.result(frame, "POST /v0/transactions of the Transactions API")
 
 
 def _read_documents(fetcher: Fetcher, tx_hashes: Iterable[str]) -> dict[str, TransactionData]:
-    """Read transactions by hash; those that could not be read are failures of the fetcher."""
-    answers = dict(chain.from_iterable(stream_documents(fetcher.ledger, tx_hashes)))
+    """Read transactions by hash; failures are added to the fetcher."""
+    responses = dict(chain.from_iterable(stream_documents(fetcher.ledger, tx_hashes)))
     documents = {}
-    for tx_hash, answer in fetcher.succeeded(answers, answers.values()):
+    for tx_hash, response in fetcher.succeeded(responses, responses.values()):
         try:
-            [trace] = build_traces(fetcher.ledger, [answer], blocks=False)
+            [trace] = build_traces(fetcher.ledger, [response], blocks=False)
             documents[tx_hash] = trace._data(metadata=False)  # noqa: SLF001 - of this package
         except LedgerError as error:
             fetcher.fail(tx_hash, error)
@@ -124,14 +124,14 @@ def _read_documents(fetcher: Fetcher, tx_hashes: Iterable[str]) -> dict[str, Tra
 
 
 def _read_metadata(ledger: Ledger, documents: Mapping[str, TransactionData]) -> None:
-    """Read the metadata of all tokens side by side, and have amounts written with it."""
+    """Read the metadata of all tokens concurrently, and use it in the texts of amounts."""
     contracts = [token_contracts(tx.request, tx.transfers) for tx in documents.values()]
     facts = read_token_facts(ledger, list(dict.fromkeys(chain.from_iterable(contracts))))
     for tx in documents.values():
         tx.amounts = AmountTexts(facts)
 
 
-def _described(
+def _describe(
     fetcher: Fetcher, row: AccountTransaction, documents: Mapping[str, TransactionData]
 ) -> Activity:
     try:

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 _MAX_BLOCKS = 100_000
 _BATCH = 64  # blocks
-_LATER = 4  # heights after a range that are read at once; mostly the first one proves it
+_LATER = 4  # heights after a range that are read at once; usually the first block proves it
 
 
 @verb
@@ -51,8 +51,8 @@ def block(at: object = "final", *, ledger: Ledger | None = None) -> pd.DataFrame
     Parameters
     ----------
     at
-        A height, block hash, finality name or time. A time stands for the last final
-        block that is not later.
+        A height, block hash, finality name or time. A time is the last final block at or
+        before it.
 
     Returns
     -------
@@ -62,7 +62,7 @@ def block(at: object = "final", *, ledger: Ledger | None = None) -> pd.DataFrame
     Raises
     ------
     UnknownBlockError
-        If there is no such block: its height was skipped, or not reached yet.
+        If the block does not exist: its height was skipped, or not reached yet.
 
     Notes
     -----
@@ -97,14 +97,14 @@ def blocks(
     Parameters
     ----------
     source
-        Where from: ``"rpc"``, a node, with a small request for each height; ``"documents"``, the
-        block documents, which have final blocks only, and ten whole ones in a request; or
-        ``"indexer_rpc"``, these from a node of your own, which has to serve them.
+        The source: ``"rpc"``, a node, with a small request for each height; ``"documents"``, the
+        block documents, final blocks only, ten whole documents in a request; or
+        ``"indexer_rpc"``, block documents from a node of your own, which has to serve them.
     verify
         Recompute the hash of each header, and check that it names the block before it, that its
         author signed it, and that validators with more than two thirds of the stake approved it,
-        which the blocks after it show. Of an epoch's validators the header of the last block before
-        the epoch has the hash. `gas_used` and `gas_limit` are not covered.
+        which the blocks after it show. The header of the last block before an epoch commits to the
+        epoch's validators. `gas_used` and `gas_limit` are not covered.
 
     Returns
     -------
@@ -170,7 +170,7 @@ def _existing_blocks(
     *,
     progress: bool,
 ) -> list[chain.Block]:
-    """Return the blocks at heights, each checked with the one before; raise the first error."""
+    """Return the blocks at heights, each checked with its predecessor; raise the first error."""
     blocks: list[chain.Block] = []
     with (
         newest_block_in_errors(ledger),
@@ -195,7 +195,7 @@ def _existing_blocks(
 
 
 def _block_of(value: BlockDocument | chain.Block | Skipped | LedgerError) -> Any:
-    """Return the block that was read, None if there is none, or raise the error."""
+    """Return the block of a reading; None for a skipped height."""
     if isinstance(value, LedgerError):
         raise value
     if isinstance(value, Skipped):
@@ -228,10 +228,10 @@ def chunks(
     Parameters
     ----------
     shard_id
-        Read the chunk of this shard alone, with the numbers of its transactions and receipts,
+        Read only the chunk of this shard, with the numbers of its transactions and receipts,
         which a block does not have.
     chunk_id
-        The hash of a chunk to read in the same way, in place of `at` and `shard_id`.
+        The hash of a chunk to read in the same way, instead of `at` and `shard_id`.
 
     Returns
     -------
@@ -247,7 +247,7 @@ def chunks(
 
     Notes
     -----
-    Source: block; with `shard_id` also chunk, with `chunk_id` only that.
+    Source: block; with `shard_id` also chunk, with `chunk_id` only chunk.
 
     Examples
     --------
@@ -292,8 +292,8 @@ def transactions(
     Returns
     -------
     transactions
-        One row per transaction, and per item of a chunk that is none (`kind` says which), in the
-        block's order of shards, typed as `schema("transactions")`.
+        One row per transaction or other item of a chunk (see `kind`), in the block's order of
+        shards, typed as `schema("transactions")`.
 
     Raises
     ------
@@ -318,9 +318,9 @@ def transactions(
     ledger = fetcher.ledger
     block = ledger.send(rpc.block(ledger.locate(at)))
     head = block.header
-    calls = [rpc.chunk(new.chunk_hash) for new in block.new_chunks()]
-    answers = fetcher.send(calls, "chunks")
-    contents = [answer for answer in answers if not isinstance(answer, LedgerError)]
+    calls = [rpc.chunk(header.chunk_hash) for header in block.new_chunks()]
+    responses = fetcher.send(calls, "chunks")
+    contents = [response for response in responses if not isinstance(response, LedgerError)]
     return sourced_frame(
         ledger,
         lambda: chain_frames.transactions([(head.height, chunk) for chunk in contents]),

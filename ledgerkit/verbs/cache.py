@@ -27,8 +27,8 @@ def cache_info(ledger: Ledger | None = None) -> pd.DataFrame:
     Returns
     -------
     cache
-        One row per kind of response, typed as `schema("cache")`; hits and misses are
-        those of this ledger. `attrs` states the folder's `path` and `max_bytes`.
+        One row per kind of response, typed as `schema("cache")`; hits and misses count this
+        ledger's requests. `attrs` has the folder's `path` and `max_bytes`.
 
     Raises
     ------
@@ -81,8 +81,8 @@ def clear_cache(ledger: Ledger | None = None) -> None:
 
     Notes
     -----
-    Source: the folder passed to `connect` as ``cache=``. Its entries of other networks are
-    removed as well.
+    Source: the folder passed to `connect` as ``cache=``. Entries of other networks are removed
+    as well.
 
     Examples
     --------

@@ -44,15 +44,15 @@ def view(
     method_name
         The method's name.
     args
-        Its arguments: any JSON value, or bytes, sent unchanged; None is ``{}``.
+        The arguments: any JSON value, or bytes, which are sent unchanged; None is ``{}``.
     raw
         Return the bytes, without decoding them.
 
     Returns
     -------
     value
-        The decoded JSON, with exact integers; bytes if the contract returned anything
-        else; None if it returned ``null`` or nothing.
+        The decoded JSON, with exact integers; bytes if the result is not JSON; None if it is
+        ``null`` or empty.
 
     Raises
     ------
@@ -99,8 +99,8 @@ def view_many(
     Returns
     -------
     values
-        One per request, in order: the value as from `view`, or the `LedgerError` of a
-        call that failed.
+        One value per request, in order: the result as from `view`, or the `LedgerError` of
+        a failed call.
 
     Raises
     ------
@@ -173,7 +173,7 @@ def contract_state(
     ------
     TooLargeContractStateError
         If the storage is larger than nodes return at once, about 50 kB, and the node does not
-        send it in pages, as nodes do from version 2.13 on.
+        support pages, which need version 2.13 or later.
 
     Notes
     -----
@@ -233,9 +233,9 @@ def contract_code(
     contract_id
         The account that has the code.
     global_contract_hash
-        The hash of a global contract, in place of `contract_id`.
+        The hash of a global contract, instead of `contract_id`.
     global_contract_account_id
-        The account that published a global contract under its own id, in place of `contract_id`.
+        The account that published a global contract under its id, instead of `contract_id`.
 
     Returns
     -------
@@ -247,9 +247,9 @@ def contract_code(
     NoContractCodeError
         If the account has no code.
     NoGlobalContractCodeError
-        If there is no such global contract.
+        If the global contract does not exist.
     InvalidRequestError
-        If not exactly one of the three is passed, or an argument is malformed.
+        If not exactly one of the three arguments is passed, or one is malformed.
 
     Notes
     -----

@@ -1,4 +1,4 @@
-"""What the verbs share: the options of each one, and the parts of its docstring about them."""
+"""Options that the verbs share, and their descriptions in docstrings."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 _ORDER = ("Parameters", "Returns", "Raises", "Warns", "Notes", "Examples")
 _SECTION = re.compile(r"^(\w+)\n-+\n", re.MULTILINE)
-_ENTRY = re.compile(r"\n(?=\S)")  # where the next parameter or error begins
-_WHAT_NONE_IS = re.compile(r"\s+None is [^.]*\.$")
+_ENTRY = re.compile(r"\n(?=\S)")  # the next parameter or error begins here
+_NONE_SENTENCE = re.compile(r"\s+None is [^.]*\.$")
 _MALFORMED = "If an argument is malformed. Nothing is sent."
 _IDS = "One account id or several; duplicates are dropped."
 _PARAMETERS = {
@@ -30,17 +30,17 @@ _PARAMETERS = {
     "start": (
         "The first block: a height, block hash, finality name or time; a time is the first block\n"
         '    at or after it. A period in UTC, ``"2026-07"``, ``"last month"``, ``"this month"``,\n'
-        '    ``"last year"`` or ``"this year"``, is both ends without a `stop`, and its first\n'
-        "    moment with one. None is the first block that a service lists."
+        '    ``"last year"`` or ``"this year"``, is both ends without a `stop`, and with a `stop`\n'
+        "    its first moment. None is the first block that a service lists."
     ),
     "stop": (
-        "The block after the last one, as in `range`, given as `start`. None is up to the newest\n"
-        "    final block, which is included."
+        "The block after the last one, as in `range`, in the same forms as `start`. None reads up\n"
+        "    to the newest final block, and includes it."
     ),
     "tx_hash": "The transaction's hash.",
     "signer_id": (
-        "The account that signed it. None reads the transaction from the Transactions API; with\n"
-        "    it, a node is asked, which has a new transaction some seconds earlier."
+        "The account that signed it. With it the transaction is read from a node, which has a new\n"
+        "    one some seconds earlier. None reads it from the Transactions API."
     ),
     "wait_until": (
         "The level to wait for: NONE, INCLUDED, EXECUTED_OPTIMISTIC, INCLUDED_FINAL,\n"
@@ -50,7 +50,7 @@ _PARAMETERS = {
     "blocks": (
         "Read the protocol configuration in force, for shards and contract rewards, and the "
         "blocks\n"
-        "    in which the receipts ran, for heights and times: a node does not send them with a\n"
+        "    in which the receipts ran, for heights and times: a node does not send these with a\n"
         "    transaction. Each is read once and cached."
     ),
     "on_error": (
@@ -83,9 +83,9 @@ class Collecting(Options, total=False):
 
 def verb(function: F) -> F:
     """
-    Add the shared parameters to the docstring of a verb, and the errors that all verbs raise.
+    Add the shared parameters and errors to the docstring of a verb.
 
-    What the docstring has of its own stays.
+    Entries that the docstring already has are kept.
     """
     names = inspect.signature(function).parameters
 
@@ -131,6 +131,6 @@ def _parameters(text: str, names: Any) -> str:
     shared = {name: f"{name}\n    {_PARAMETERS[name]}" for name in names if name in _PARAMETERS}
     for name in shared.keys() & {"at", "start"}:
         if names[name].default is not None:
-            shared[name] = _WHAT_NONE_IS.sub("", shared[name])
+            shared[name] = _NONE_SENTENCE.sub("", shared[name])
     all_entries = shared | by_name
     return "\n".join(dict.fromkeys(all_entries[name] for name in names if name in all_entries))

@@ -1,4 +1,4 @@
-"""The check of a connection: each surface of the network is sent one request."""
+"""Checking a connection: one request to each surface of the network."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ if TYPE_CHECKING:
     from ledgerkit.transport.recorder import Recorder
     from ledgerkit.transport.settings import Settings
 
-# Block documents are a few blocks behind a node, and wait for a block that is not there yet.
+# Block documents are a few blocks behind a node, and requests for a later block would wait.
 _BLOCKS_BEHIND = 20
 _MAX_NAME = 64  # characters of an unknown member
 
 
 @dataclass
-class _Answer:
-    """The answer of one surface: its response, and the decoded value or the error."""
+class _Check:
+    """The check of one surface: its call and response, and the decoded value or the error."""
 
     call: Call[Any]
     response: Response | None = None
@@ -55,15 +55,13 @@ def doctor(
     """
     Check each surface of the network with one request.
 
-    A surface that does not answer is a row with its error; the others are checked all the
-    same. Requests are not repeated.
+    A surface that does not respond is a row with its error. Requests are not repeated.
 
     Parameters
     ----------
     save
-        A file ending in ``.lk``, which must not exist, to record the requests and responses in,
-        without the API key, so that they can be attached to a report: `connect` answers from
-        it. None writes nothing.
+        A new file ending in ``.lk`` for the requests and responses, without the API key. Attach
+        it to a report: `connect` replays it. None writes nothing.
     ledger
         The ledger to check; None is the session's default.
 
@@ -76,7 +74,7 @@ def doctor(
     Raises
     ------
     InvalidRequestError
-        If `save` is no such path, or the ledger is closed.
+        If `save` is not such a path, or the ledger is closed.
     FileError
         If the file can't be written.
 
@@ -98,12 +96,12 @@ def doctor(
     recorder = None if save is None else client.new_recorder(save, field="save")
     recording = nullcontext() if recorder is None else closing(recorder)
     with recording, _open_single(ledger, recorder) as single:
-        answers = _ask(single, _calls(single))
+        checks = _send_calls(single, _calls(single))
         if single.network.blocks_url:
-            answers += _ask(single, [_block_call(answers)])
-    for answer in answers:
-        answer.error = answer.error or _problem(ledger, answer)
-    return _frame(ledger, answers)
+            checks += _send_calls(single, [_block_call(checks)])
+    for check in checks:
+        check.error = check.error or _problem(ledger, check)
+    return _frame(ledger, checks)
 
 
 def _open_single(ledger: Ledger, recorder: Recorder | None) -> Ledger:
@@ -133,79 +131,78 @@ def _calls(ledger: Ledger) -> list[Call[Any]]:
     return [call for call in by_surface if ledger.network.address(call.surface)]
 
 
-def _block_call(answers: Sequence[_Answer]) -> Call[Any]:
-    """Return the call for a recent block document; without a height, for their health."""
-    heights = [height for answer in answers if (height := _block(answer.value)[1])]
+def _block_call(checks: Sequence[_Check]) -> Call[Any]:
+    """Return the call for a recent block document, or for the health if no height is known."""
+    heights = [height for check in checks if (height := _block(check.value)[1])]
     if not heights:
         return services.blocks_health()
     return services.block_headers(max(max(heights) - _BLOCKS_BEHIND, 0))
 
 
-def _ask(ledger: Ledger, calls: Sequence[Call[Any]]) -> list[_Answer]:
-    answers = [_Answer(call) for call in calls]
+def _send_calls(ledger: Ledger, calls: Sequence[Call[Any]]) -> list[_Check]:
+    checks = [_Check(call) for call in calls]
     start = time.monotonic()
-    timed = [_timed(answer, start) for answer in answers]
+    timed = [_timed_call(check, start) for check in checks]
     values = ledger.send_many(timed, on_error="collect", progress=False)
-    for answer, value in zip(answers, values, strict=True):
+    for check, value in zip(checks, values, strict=True):
         if isinstance(value, errors.LedgerError):
-            answer.error = value
+            check.error = value
         else:
-            answer.value = value
-    return answers
+            check.value = value
+    return checks
 
 
-def _timed(answer: _Answer, start: float) -> Call[Any]:
-    """Return the call of an answer, so that it stores its response and the time to it."""
+def _timed_call(check: _Check, start: float) -> Call[Any]:
+    """Return the call of a check, which stores the response and its time in the check."""
 
     def read(response: Response) -> Any:
-        answer.response, answer.seconds = response, time.monotonic() - start
-        value = answer.call.read(response)
+        check.response, check.seconds = response, time.monotonic() - start
+        value = check.call.read(response)
         try:
             document = json_decoding.decode(response.body)
         except msgspec.DecodeError as error:  # the model's decoder skips unknown members unread
-            raise calls.not_as_documented(answer.call.request, error) from None
-        document = document["result"] if answer.call.is_rpc else document
-        answer.unknown = unknown_members(document, type(value))
+            raise calls.not_as_documented(check.call.request, error) from None
+        document = document["result"] if check.call.is_rpc else document
+        check.unknown = unknown_members(document, type(value))
         return value
 
-    return replace(answer.call, read=read)
+    return replace(check.call, read=read)
 
 
 def unknown_members(document: Any, model: Any) -> list[str]:
     """
     List the members of a decoded document that its model neither has nor lists as `unread`.
 
-    Each is a path such as ``sync_info.new`` or ``chunks[].new``. Members that the model types as
-    `Any` are not looked into.
+    They are paths such as ``sync_info.new`` or ``chunks[].new``. Members of members that the model
+    types as `Any` are ignored.
     """
-    return list(dict.fromkeys(_walk(document, inspect.type_info(model), "")))
+    return list(dict.fromkeys(_unknown_paths(document, inspect.type_info(model), "")))
 
 
-def _walk(value: Any, kind: inspect.Type, path: str) -> Iterator[str]:
-    """Yield the paths of the unknown members below a value."""
+def _unknown_paths(value: Any, kind: inspect.Type, path: str) -> Iterator[str]:
     if isinstance(kind, inspect.UnionType):
         for member in kind.types:
-            yield from _walk(value, member, path)
+            yield from _unknown_paths(value, member, path)
     elif isinstance(kind, inspect.StructType) and isinstance(value, dict):
         types = {field.encode_name: field.type for field in kind.fields}
         types |= dict.fromkeys(getattr(kind.cls, "unread", ()), inspect.AnyType())
         for name, member in value.items():
             member_path = f"{path}.{name}" if path else name
             if name in types:
-                yield from _walk(member, types[name], member_path)
+                yield from _unknown_paths(member, types[name], member_path)
             else:
                 yield f"{path}.{errors.cut(name, _MAX_NAME)}".lstrip(".")
     elif isinstance(kind, inspect.ListType) and isinstance(value, list):
         for item in value:
-            yield from _walk(item, kind.item_type, f"{path}[]")
+            yield from _unknown_paths(item, kind.item_type, f"{path}[]")
     elif isinstance(kind, inspect.DictType) and isinstance(value, dict):
         for item in value.values():
-            yield from _walk(item, kind.value_type, f"{path}.*")
+            yield from _unknown_paths(item, kind.value_type, f"{path}.*")
 
 
-def _problem(ledger: Ledger, answer: _Answer) -> errors.LedgerError | None:
-    """Return the error of a surface that answers and is not usable; None if it is."""
-    value, surface = answer.value, answer.call.surface
+def _problem(ledger: Ledger, check: _Check) -> errors.LedgerError | None:
+    """Return the error of a surface that responds but is not usable; None if it is usable."""
+    value, surface = check.value, check.call.surface
     if isinstance(value, rest_models.Health) and value.status != "ok":
         return errors.NodeNotReadyError(f"the service reports that it is {value.status}")
     if not isinstance(value, models.NodeStatus):
@@ -239,20 +236,20 @@ def _version(value: Any) -> str | None:
     return value.version if isinstance(value, rest_models.IndexerStatus) else None
 
 
-def _frame(ledger: Ledger, answers: Sequence[_Answer]) -> pd.DataFrame:
+def _frame(ledger: Ledger, checks: Sequence[_Check]) -> pd.DataFrame:
     settings = ledger.session.settings
-    blocks = [_block(answer.value) for answer in answers]
-    failures = [answer.error for answer in answers]
+    blocks = [_block(check.value) for check in checks]
+    failures = [check.error for check in checks]
     columns = {
-        "surface": [answer.call.surface for answer in answers],
-        "host": [_host(ledger, answer.call.surface) for answer in answers],
-        "latency_ms": [round(a.seconds * 1000) if a.response else None for a in answers],
-        "version": [_version(answer.value) for answer in answers],
+        "surface": [check.call.surface for check in checks],
+        "host": [_host(ledger, check.call.surface) for check in checks],
+        "latency_ms": [round(c.seconds * 1000) if c.response else None for c in checks],
+        "version": [_version(check.value) for check in checks],
         "protocol_version": [version for version, _ in blocks],
         "block_height": [height for _, height in blocks],
-        "unknown_members": [answer.unknown for answer in answers],
-        "per_minute": [settings.per_minute(answer.call.surface) for answer in answers],
-        "has_key": [settings.key is not None] * len(answers),
+        "unknown_members": [check.unknown for check in checks],
+        "per_minute": [settings.per_minute(check.call.surface) for check in checks],
+        "has_key": [settings.key is not None] * len(checks),
         "error": [type(error).__name__ if error else None for error in failures],
         "message": [str(error) if error else None for error in failures],
     }
@@ -261,7 +258,7 @@ def _frame(ledger: Ledger, answers: Sequence[_Answer]) -> pd.DataFrame:
 
 
 def _limits(settings: Settings) -> str:
-    """Describe the rate limits, and what a key changes."""
+    """Describe the rate limits, and the limit with an API key."""
     text = settings.limits_text() or "no rate limit"
     if settings.lowest_limit().per_minute and settings.key is None:
         text += f"; an API key allows {networks.KEY_PER_MINUTE:,} a minute or more"
@@ -269,7 +266,7 @@ def _limits(settings: Settings) -> str:
 
 
 def _host(ledger: Ledger, surface: Surface) -> str:
-    """Return the host of a surface, without the path, which may hold a provider's key."""
+    """Return the host of a surface without the path, which may contain a provider's key."""
     if ledger.is_embedded:
         return "embedded ledger"
     parts = urlsplit(ledger.network.address(surface) or "")

@@ -12,7 +12,7 @@ from ledgerkit.frames.collected import DOCUMENT_VIEWS
 
 
 class Kind(NamedTuple):
-    """A kind of document: its name, the views that it can be read as, and advice if none."""
+    """A kind of document: its name, the views that read it, and advice if there is none."""
 
     name: str
     views: tuple[str, ...] = ()
@@ -46,7 +46,7 @@ _NULL = Kind(
 )
 _HEALTH = Kind("a response of /health")
 
-# The first whose members are all there is the kind of a document.
+# A document is of the first kind whose members it all has.
 _KINDS: tuple[tuple[set[str], Kind], ...] = (
     ({"block", "shards"}, WHOLE_BLOCK),
     ({"shard_id", "receipt_execution_outcomes"}, SHARD),

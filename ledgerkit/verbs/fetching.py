@@ -26,13 +26,13 @@ T = TypeVar("T")
 Ids = str | Iterable[str]
 FrameResult = pd.DataFrame | tuple[pd.DataFrame, pd.DataFrame]
 
-_MAX_LOOKED_UP = 20  # accounts without a row, each of which costs a request
+_MAX_LOOKED_UP = 20  # accounts without a row; each costs a request
 _MAX_NAMED = 3
 
 
 @dataclass(slots=True)
 class Fetcher:
-    """The sender of one verb's requests, with its error mode and the failures so far."""
+    """The sender of a verb's requests, with its error mode and its failures so far."""
 
     ledger: Ledger
     on_error: OnError = "raise"
@@ -51,7 +51,7 @@ class Fetcher:
     def succeeded(
         self, subjects: Iterable[str], values: Iterable[T | LedgerError]
     ) -> list[tuple[str, T]]:
-        """Return the subjects with their values; an error in the place of a value is a failure."""
+        """Return the subjects with their values; errors among the values are failures."""
         fetched = []
         for subject, value in zip(subjects, values, strict=True):
             if isinstance(value, LedgerError):
@@ -69,7 +69,7 @@ class Fetcher:
         )
 
     def fail(self, subject: str, error: LedgerError) -> None:
-        """Raise a failure, or add it to the failures."""
+        """Raise an error, or add it to the failures."""
         if self.on_error == "raise":
             with newest_block_in_errors(self.ledger):
                 raise error
@@ -99,8 +99,8 @@ class Fetcher:
         """
         Warn of accounts without a row that the REST API does not know, and return them.
 
-        A misspelt id looks like one that holds nothing. The first 20 without a row are looked up;
-        the embedded ledger warns by itself.
+        A misspelt id looks like an empty account. The first 20 ids without a row are looked up; the
+        embedded ledger issues its own warning.
         """
         network = self.ledger.network
         empty_ids = [name for name, listed in is_listed.items() if not listed][:_MAX_LOOKED_UP]
@@ -130,7 +130,7 @@ class Fetcher:
 
 @contextmanager
 def request_in_errors(request: str) -> Iterator[None]:
-    """Add the request to a `DecodeError` that does not state one."""
+    """Add the request to a `DecodeError` that names none."""
     try:
         yield
     except DecodeError as error:
@@ -159,7 +159,7 @@ def sourced_frame(
 
 def provenance(ledger: Ledger, source: str, **read_at: object) -> dict[str, Any]:
     """Return the `attrs` of a frame: network, source, block if any, and time of the request."""
-    seconds = ledger.clock.time_ns() // 10**9  # in a recording that of its answer
+    seconds = ledger.clock.time_ns() // 10**9  # in a replay, the time of the recording
     now = datetime.fromtimestamp(seconds, UTC).isoformat(timespec="seconds")
     block = {name: value for name, value in read_at.items() if value is not None}
     return {"network": ledger.network.name, "source": source, **block, "fetched_at": now}

@@ -75,27 +75,27 @@ def history(
     """
     Return the holdings of an account at points from `start` to `stop`, both included.
 
-    The state after each block is read: other than in verbs that list rows of blocks or events,
-    `stop` is a point too.
+    The state after each block is read. `stop` is a point too, unlike in verbs that list rows of
+    blocks or events.
 
     Parameters
     ----------
     start, stop
         The ends, each a height, block hash, finality name or time; a time is the last block at or
-        before it. None stops at the final block. `stop` is read only if the spacing meets it. A
-        period such as ``"2026-07"`` or ``"last month"`` has two ends.
+        before it. None stops at the final block. `stop` is read only if the spacing reaches it. A
+        period such as ``"2026-07"`` or ``"last month"`` is both ends.
     every
-        The spacing: a number of heights; or a duration as pandas writes it, such as
-        ``"6h"``, ``"1D"`` or ``"MS"`` (the first day of each month), in UTC as by
+        The spacing: a number of heights, or a duration in the notation of pandas, such as
+        ``"6h"``, ``"1D"`` or ``"MS"`` (the first day of each month), in UTC as in
         `pandas.date_range`. None makes 24 readings from `start` to `stop` inclusive,
         evenly spaced by time if both are times, else by height.
     views
         What to read at each block: ``accounts`` (balance, locked, storage), ``ft`` (the
         balance at each of `contracts`), ``staking`` (the stake with each of `pools`).
     contracts
-        For ``ft``: the token contracts; None reads those that the indexer lists.
+        For ``ft``: the token contracts; None reads the tokens that the indexer lists.
     pools
-        For ``staking``: the pools; None reads those that the indexer lists.
+        For ``staking``: the pools; None reads the pools that the indexer lists.
 
     Returns
     -------
@@ -103,7 +103,7 @@ def history(
         One row per block, view and contract, in order of height, typed as
         `schema("history")`. All rows of a block are read at the same block hash. A time or
         a skipped height is read at the last block before it, a future time at the final
-        block. `status` distinguishes accounts that did not exist yet from empty ones.
+        block. `status` distinguishes accounts that did not exist yet from empty accounts.
 
     Raises
     ------
@@ -153,7 +153,7 @@ def history(
 
 
 def check_views(views: str | Iterable[str]) -> list[str]:
-    """Check the views, without duplicates."""
+    """Check the views, and return them without duplicates."""
     names = ", ".join(_SOURCES)
     if not hasattr(views, "__iter__"):
         raise errors.InvalidRequestError.refuse(
@@ -182,7 +182,7 @@ def _check_contracts(
 
 @dataclass(frozen=True, slots=True)
 class _Subject:
-    """One quantity that is read at each block: an account's state, token or stake."""
+    """A quantity to read at each block: an account's state, token or stake."""
 
     account_id: str
     view: str
@@ -193,7 +193,7 @@ class _Subject:
         return f"{self.account_id}{contract}"
 
     def call(self, at: BlockReference) -> Call[Reading]:
-        """Build the call that reads it at a block."""
+        """Build the call that reads the quantity at a block."""
         if self.contract_id is None:
             return readings.state_call(self.account_id, at)
         call = readings.token_call if self.view == "ft" else readings.stake_call
@@ -250,9 +250,9 @@ def _read_all(
     calls: list[Call[Any]] = [
         subject.call(validation.block_reference(point.hash)) for point, subject in pairs
     ]
-    answers: list[Any] = fetcher.send(calls, "readings")
+    results: list[Any] = fetcher.send(calls, "readings")
     rows: list[tuple[str, Row]] = []
-    for (point, subject), reading in zip(pairs, answers, strict=True):
+    for (point, subject), reading in zip(pairs, results, strict=True):
         name = f"{subject} at block {point.height}"
         if isinstance(reading, errors.LedgerError):
             fetcher.fail(name, reading)

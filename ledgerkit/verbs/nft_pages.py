@@ -20,9 +20,9 @@ if TYPE_CHECKING:
     from ledgerkit.validation import BlockReference
     from ledgerkit.verbs.fetching import Fetcher
 
-MAX_TOKENS = 100_000  # of one account: a hostile contract could send pages without end
-_MAX_UNREAD = 4  # named in a note
-# Types of from_index and limit in JSON: those of NEP-181, then those of contracts that differ.
+MAX_TOKENS = 100_000  # per account: a hostile contract could send endless pages
+_MAX_UNREAD = 4  # unread members named in a note
+# JSON types of from_index and limit: as in NEP-181, then as in contracts that differ.
 _ARGUMENT_TYPES: tuple[tuple[type, type], ...] = ((str, int), (str, str), (int, int), (int, str))
 
 
@@ -35,7 +35,7 @@ def tokens_page(
     *,
     types: tuple[type, type] = _ARGUMENT_TYPES[0],
 ) -> Call[chain.CallResult]:
-    """Build the call for a page of an account's tokens; behind the last one it is empty."""
+    """Build the call for a page of an account's tokens; after the last token it is empty."""
     args = {"account_id": account_id, "from_index": types[0](start), "limit": types[1](limit)}
     call = rpc.call_function(contract_id, "nft_tokens_for_owner", validation.json_args(args), at)
     return replace(call, read=partial(_read_page, call)) if start else call
@@ -56,7 +56,7 @@ class ListedToken(NamedTuple):
     """
     An entry of a page: its token, None if it can't be read, and the members that can't be read.
 
-    `key` is the token's id, or the JSON of an entry without one.
+    `key` is the token's id, or the JSON of an entry without an id.
     """
 
     key: str | bytes
@@ -65,12 +65,12 @@ class ListedToken(NamedTuple):
 
 
 def decode_tokens(result: chain.CallResult, request: str) -> list[ListedToken]:
-    """Decode the tokens of a page, each for itself."""
+    """Decode the tokens of a page one by one, so that a malformed token loses no other."""
     return [_decode_token(value) for value in rpc.result_json(result, list[Any], request)]
 
 
 def _decode_token(value: Any) -> ListedToken:
-    """Decode a token without the members that are not as NEP-177 and NEP-178 have them."""
+    """Decode a token, leaving out members that do not conform to NEP-177 and NEP-178."""
     if not isinstance(value, dict) or type(value.get("token_id")) not in (str, int):
         return ListedToken(msgspec.json.encode(value), None, ["a token without a token_id"])
     token_id, unread = str(value["token_id"]), []
@@ -114,12 +114,12 @@ class NftPages:
 
     def rows(self, account_ids: Iterable[str]) -> list[tuple[str, chain.NftToken]]:
         """List the tokens of accounts that could be read."""
-        listed = [(a, each.token) for a in account_ids for each in self.listed[a].values()]
+        listed = [(a, entry.token) for a in account_ids for entry in self.listed[a].values()]
         return [(account_id, token) for account_id, token in listed if token is not None]
 
     def notes(self, account_ids: Iterable[str]) -> list[str]:
         """List what could not be read."""
-        unread = [u for a in account_ids for each in self.listed[a].values() for u in each.unread]
+        unread = [m for a in account_ids for entry in self.listed[a].values() for m in entry.unread]
         if not unread:
             return self._notes
         others = len(unread) - _MAX_UNREAD
@@ -134,21 +134,21 @@ class NftPages:
         )
 
     def _first_page(self, account_id: str) -> list[tuple[str, chain.CallResult]]:
-        """Fetch a page with the types of arguments that the contract accepts."""
+        """Fetch a page, trying the types of arguments until the contract accepts them."""
         failures = []
         for self._types in _ARGUMENT_TYPES:
             try:
                 return [(account_id, self.fetcher.ledger.send(self._call(account_id)))]
             except errors.LedgerError as error:
                 failures.append(error)
-                if not _is_of_types(error):
+                if not _refuses_types(error):
                     break
         self._types = _ARGUMENT_TYPES[0]
         self.fetcher.fail(account_id, failures[0])
         return []
 
     def _block_of(self, pages: Sequence[tuple[str, chain.CallResult]]) -> tuple[int, str]:
-        """Return height and hash of the block at which a page was read, or else read it."""
+        """Return height and hash of the block of a page; without pages, read the block."""
         for _, page in pages:
             if page.block_height is not None and page.block_hash is not None:
                 return page.block_height, page.block_hash
@@ -172,28 +172,26 @@ class NftPages:
     def _add_page(self, account_id: str, result: chain.CallResult) -> bool:
         """Add the tokens of a page; return True if one is new."""
         request = f"nft_tokens_for_owner of {self.contract_id}"
-        known = self.listed[account_id]
-        count = len(known)
-        for token in decode_tokens(result, request):
-            known.setdefault(token.key, token)
-        if len(known) > MAX_TOKENS:
+        entries = self.listed[account_id]
+        count = len(entries)
+        for entry in decode_tokens(result, request):
+            entries.setdefault(entry.key, entry)
+        if len(entries) > MAX_TOKENS:
             raise errors.ContractError(f"{request} returned more than {MAX_TOKENS} tokens")
-        return len(known) > count
+        return len(entries) > count
 
     def _may_have_more(self, account_id: str) -> bool:
-        """Return True if the tokens end where a limit does."""
+        """Return True if the number of tokens is a multiple of the limit."""
         count = len(self.listed[account_id])
         return account_id in self._by_end or (count > 0 and count % self.page == 0)
 
     def _check_supply(self, account_ids: Sequence[str]) -> list[str]:
-        """Compare tokens with their number; return accounts to read with `limit` as end index."""
-        args = {a: validation.json_args({"account_id": a}) for a in account_ids}
-        calls = {
-            a: readings.unless_refused(
-                rpc.call_function(self.contract_id, "nft_supply_for_owner", args[a], self.block)
-            )
-            for a in account_ids
-        }
+        """Compare tokens with the supply; return accounts to read with `limit` as end index."""
+        calls = {}
+        for account_id in account_ids:
+            args = validation.json_args({"account_id": account_id})
+            call = rpc.call_function(self.contract_id, "nft_supply_for_owner", args, self.block)
+            calls[account_id] = readings.unless_refused(call)
         open_ids = []
         for account_id, result in self.fetcher.fetch(calls, "NFT supplies") if calls else ():
             supply, count = _supply(result), len(self.listed[account_id])
@@ -207,8 +205,8 @@ class NftPages:
         return open_ids
 
 
-def _is_of_types(error: errors.LedgerError) -> bool:
-    """Return True if a contract may have refused the types of its arguments."""
+def _refuses_types(error: errors.LedgerError) -> bool:
+    """Return True if the contract may have refused the types of its arguments."""
     # near-sdk, "Failed to deserialize input from JSON."; serde_json, "invalid type: integer `50`,
     # expected a string".
     message = error.panic_msg.lower() if isinstance(error, errors.ContractPanicError) else ""

@@ -75,7 +75,7 @@ def gas_price(at: object = None, *, ledger: Ledger | None = None) -> pd.DataFram
 
 
 def _block_id(ledger: Ledger, at: object) -> int | str:
-    """Return a block's height or hash; a block with another reference is read for its hash."""
+    """Return a block's height or hash; for another reference, read the block for its hash."""
     reference = ledger.locate(at)
     if "block_id" in reference.params:
         return reference.params["block_id"]
@@ -101,7 +101,7 @@ def validators(
     epoch_id
         The epoch's id, instead of its last block.
     which
-        ``current``, ``next``, ``proposals``, or ``kickouts``: those of the previous epoch.
+        ``current``, ``next``, ``proposals``, or ``kickouts`` of the previous epoch.
 
     Returns
     -------
@@ -139,7 +139,7 @@ def validators(
     ledger = client.current(ledger)
     params = _epoch_params(ledger, at, epoch_id)
     height = params.get("block_id") if isinstance(params, dict) else None
-    with newest_block_in_errors(ledger, height):  # the node names no height here
+    with newest_block_in_errors(ledger, height):  # the node's error names no height
         response = ledger.send(rpc.validators(params))
     return sourced_frame(
         ledger,

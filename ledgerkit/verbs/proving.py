@@ -1,4 +1,4 @@
-"""Proofs of outcomes: the paths from them to a block that is trusted, and who signed it."""
+"""Proofs of outcomes: Merkle paths to a trusted or signed block, and its signatures."""
 
 from __future__ import annotations
 
@@ -42,11 +42,10 @@ SOURCES = {
     "indexer_rpc": "EXPERIMENTAL_indexer_block, EXPERIMENTAL_validators_ordered, block",
 }
 
-# The block after an outcome's has its root, or a later one if the shard missed its chunk.
+# The block after an outcome's block has its root, or a later one if the shard missed its chunk.
 _MAX_MISSED_CHUNKS = 50
-# The light-client blocks of so many epochs are followed, a year and more.
-_MAX_EPOCHS = 1_000
-_MAX_BETWEEN = 10  # heights read for each that is needed
+_MAX_EPOCHS = 1_000  # light-client blocks to follow, more than a year
+_MAX_BETWEEN = 10  # heights read per needed height
 _MAX_LINKED = 1_000  # blocks from an outcome to a trusted one, if documents prove it
 
 
@@ -59,14 +58,14 @@ def check_anchor(trusted: object, source: str) -> str | None:
 def prove(
     ledger: Ledger,
     result: TxResult,
-    places: Mapping[str, tuple[int, int]],
+    shown_blocks: Mapping[str, tuple[int, int]],
     trusted: object = None,
     source: str = "rpc",
 ) -> Proof:
     """
     Prove the outcomes in the result of a transaction; see `Trace.verify`.
 
-    `places` are the heights and times of blocks that the trace shows, by hash.
+    `shown_blocks` are the heights and times of blocks that the trace shows, by hash.
     """
     anchor = check_anchor(trusted, source)
     outcomes = _list_outcomes(result)
@@ -79,7 +78,7 @@ def prove(
         rows = _prove_outcomes(chain, outcomes, anchored)
     listed = [outcome.stated for outcome in outcomes]
     by_id = {row.outcome_id: row for row in rows}
-    for outcome_id, note in contradictions(result, listed, headers, places):
+    for outcome_id, note in contradictions(result, listed, headers, shown_blocks):
         if by_id[outcome_id].proved != "no":
             by_id[outcome_id].proved, by_id[outcome_id].note = "no", note
     for receipt_id, note in receipts_without_outcome(result, listed).items():
@@ -101,7 +100,7 @@ def prove(
 
 
 class _Outcome(NamedTuple):
-    """An outcome that the trace shows, with all members that its leaf commits to."""
+    """An outcome of the trace, with all members that its leaf commits to."""
 
     id: str
     block_hash: str
@@ -146,23 +145,23 @@ def _check_signature(transaction: Transaction | None, tx_hash: str) -> bool | No
 
 @dataclass(frozen=True)
 class _Anchored:
-    """The block that paths lead to; `is_named` if the caller trusts it, otherwise it is signed."""
+    """The block that paths lead to: named by the caller (`is_named`), or signed by validators."""
 
     head: proofs.Head
     trusted_hash: str
     is_named: bool
 
 
-def _ran_in(chain: Headers, block_hash: str, answer: OutcomeProof) -> bool:
+def _ran_in_block(chain: Headers, block_hash: str, path: OutcomeProof) -> bool:
     """
     Return True if a block has the chunk whose outcomes have the root that a path leads to.
 
-    The root is in the next chunk of the shard, which may be some blocks later. Where shards were
-    split, it may be any block since all had a chunk.
+    The root is in the next chunk of the shard, which may be some blocks later. After a split of
+    shards, it may be any block since all shards had a chunk.
     """
-    header = chain.read(str(CryptoHash(block_hashes(answer.block_header_lite).block)))
+    header = chain.read(str(CryptoHash(block_hashes(path.block_header_lite).block)))
     n_shards, n_chunks = len(header.chunk_mask), 0
-    shard = position(decode_path(answer.outcome_root_proof), n_shards)
+    shard = position(decode_path(path.outcome_root_proof), n_shards)
     for _ in range(_MAX_MISSED_CHUNKS):
         is_split = len(header.chunk_mask) != n_shards
         if is_split and n_chunks and header.hash == block_hash:
@@ -177,7 +176,7 @@ def _ran_in(chain: Headers, block_hash: str, answer: OutcomeProof) -> bool:
 def _trusted_head(
     chain: Headers, trusted_hash: str, outcomes: Sequence[_Outcome], *, is_named: object
 ) -> _Anchored:
-    """Return the head: the named block if it is later than the outcomes, else a signed one."""
+    """Return the head: the named block if it is later than the outcomes, else a signed block."""
     last_height = max(chain.read(block_hash).height for block_hash in _block_hashes(outcomes))
     trusted = chain.read(trusted_hash)
     if is_named and trusted.height > last_height:
@@ -227,42 +226,41 @@ def _prove_outcomes(
 ) -> list[_Row]:
     head_hash = str(anchored.head.block_hash)
     calls = [
-        rpc.light_client_proof(o.id, o.outcome.executor_id, head_hash, is_transaction=not at)
-        for at, o in enumerate(outcomes)
+        rpc.light_client_proof(o.id, o.outcome.executor_id, head_hash, is_transaction=not index)
+        for index, o in enumerate(outcomes)
     ]
-    answers = chain.ledger.send_many(calls, on_error="collect", label="proofs")
+    paths = chain.ledger.send_many(calls, on_error="collect", label="proofs")
     rows = _rows_of(outcomes)
-    for row, outcome, answer in zip(rows, outcomes, answers, strict=True):
+    for row, outcome, path in zip(rows, outcomes, paths, strict=True):
         if outcome.leaf is None:
             continue
-        if isinstance(answer, LedgerError):
-            row.note = f"its path could not be read: {answer}"
+        if isinstance(path, LedgerError):
+            row.note = f"its path could not be read: {path}"
         else:
-            _follow(row, outcome.id, outcome.leaf, answer, anchored)
-            if row.proved != "no" and not _ran_in(chain, outcome.block_hash, answer):
+            _follow_path(row, outcome.id, outcome.leaf, path, anchored)
+            if row.proved != "no" and not _ran_in_block(chain, outcome.block_hash, path):
                 row.proved, row.note = "no", f"it did not run in block {outcome.block_hash}"
     return rows
 
 
-def _follow(
-    row: _Row, outcome_id: str, leaf: bytes, answer: OutcomeProof, anchored: _Anchored
+def _follow_path(
+    row: _Row, outcome_id: str, leaf: bytes, path: OutcomeProof, anchored: _Anchored
 ) -> None:
-    """Follow the path from an outcome to the head, as far as it leads."""
-    shard_root = proofs.root_from(decode_path(answer.outcome_proof.proof), leaf)
-    root = proofs.root_from(decode_path(answer.outcome_root_proof), sha256(shard_root).digest())
-    lite = answer.block_header_lite
+    shard_root = proofs.root_from(decode_path(path.outcome_proof.proof), leaf)
+    root = proofs.root_from(decode_path(path.outcome_root_proof), sha256(shard_root).digest())
+    lite = path.block_header_lite
     block_hash = str(CryptoHash(block_hashes(lite).block))
     row.shard_root, row.outcome_root = str(CryptoHash(shard_root)), str(CryptoHash(root))
     row.block_hash, row.block_height = block_hash, lite.inner_lite.height
     row.proved = "no"
-    if answer.outcome_proof.id != outcome_id:
-        row.note = f"the path is that of {answer.outcome_proof.id}"
+    if path.outcome_proof.id != outcome_id:
+        row.note = f"the path is that of {path.outcome_proof.id}"
     elif decode_hashes(lite.inner_lite.outcome_root)[0] != root:
         row.note = "the path does not lead to the outcome root of a block"
     else:
         row.proved = "outcome"
         try:
-            anchored.head.check_block(lite, answer.block_proof)
+            anchored.head.check_block(lite, path.block_proof)
         except ProofError as error:
             row.note = str(error)
         else:
@@ -275,7 +273,7 @@ def _follow(
 def _prove_by_documents(
     headers: Headers, outcomes: Sequence[_Outcome], trusted: str | None, source: str
 ) -> tuple[list[_Row], _Anchored]:
-    """Prove outcomes by the documents of their blocks and of those after them."""
+    """Prove outcomes by the documents of their blocks and of the following blocks."""
     ledger = headers.ledger
     heights = {
         block_hash: headers.read(block_hash).height for block_hash in _block_hashes(outcomes)
@@ -286,7 +284,7 @@ def _prove_by_documents(
         reads = _read_runs(ledger, ordered, headers, source)
     else:
         reads = _read_up_to(ledger, ordered, end, source)
-    verified = {each.read.height: each for each in reads if each.read.height in ordered}
+    verified = {block.read.height: block for block in reads if block.read.height in ordered}
     rows = _rows_of(outcomes)
     for row, outcome in zip(rows, outcomes, strict=True):
         if outcome.leaf is None:
@@ -313,7 +311,7 @@ def _prove_by_documents(
             continue
         row.block_hash, row.block_height = header.hash, header.height
         row.outcome_root, row.proved = header.outcome_root, "block" if end else "signed"
-    committing = [each.committed_by for each in verified.values() if each.committed_by]
+    committing = [block.committed_by for block in verified.values() if block.committed_by]
     head = end or max(committing, key=lambda header: header.height, default=None)
     if head is None:
         head = headers.read(outcomes[0].block_hash)
@@ -324,7 +322,7 @@ def _prove_by_documents(
 def _read_runs(
     ledger: Ledger, heights: Sequence[int], headers: Headers, source: str
 ) -> Iterator[VerifiedRead]:
-    """Read the blocks at heights, and those between them if they are near."""
+    """Read the blocks at heights, and the blocks between if there are few."""
     runs = [range(heights[0], heights[-1] + 1)]
     if len(runs[0]) > _MAX_BETWEEN * len(heights):  # a receipt may have waited for many blocks
         runs = [range(height, height + 1) for height in heights]
@@ -336,7 +334,7 @@ def _read_runs(
 def _read_up_to(
     ledger: Ledger, heights: Sequence[int], end: Header, source: str
 ) -> Iterator[VerifiedRead]:
-    """Read the blocks from the first of heights to a trusted one, which need no approvals."""
+    """Read the blocks from the first height to a trusted block; they need no approvals."""
     if not heights[-1] < end.height <= heights[-1] + _MAX_LINKED:
         first = heights[-1] + 1
         rule = f"a block from {first} to {first - 1 + _MAX_LINKED}, to which documents are read"

@@ -24,12 +24,12 @@ _NO_CONTRACT = (
     errors.NoContractCodeError,
     errors.NoGlobalContractCodeError,
 )
-# Nothing else says that a view call has no result: there is no contract, or it refuses.
+# Only these errors mean that a view call has no result: no contract, or the contract refuses.
 REFUSED = (errors.ContractError, errors.UnknownAccountError)
 
 
 def state_call(account_id: str, at: BlockReference) -> Call[Reading]:
-    """Build the call for an account's own balance and storage."""
+    """Build the call for the balance and storage of an account."""
     call = rpc.view_account(account_id, at)
 
     def read(response: Response) -> Reading:
@@ -46,7 +46,7 @@ def state_call(account_id: str, at: BlockReference) -> Call[Reading]:
 def token_call(
     account_id: str, contract_id: str, at: BlockReference, token_id: str | None = None
 ) -> Call[Reading]:
-    """Build the call for the balance of a fungible token, or of one of a multi-token contract."""
+    """Build the call for a token balance; with `token_id` from a multi-token contract."""
 
     def decode(result: chain.CallResult, request: str) -> Reading:
         return Reading("ok", amount(result, request))
@@ -56,7 +56,7 @@ def token_call(
 
 
 def balance_call(account_id: str, contract_id: str, at: BlockReference) -> Call[int]:
-    """Build the call for a token balance; it raises what `token_call` returns as a status."""
+    """Build the call for a token balance that raises where `token_call` returns a status."""
     call = _balance_of(account_id, contract_id, at)
     request = f"the balance of {account_id} in {contract_id}"
 
@@ -93,24 +93,24 @@ def stake_call(account_id: str, pool_id: str, at: BlockReference) -> Call[Readin
 
 
 def staking_position(result: chain.CallResult, request: str) -> chain.StakingPosition:
-    """Decode the position of an account in a pool; raise `DecodeError` if it is none."""
+    """Decode the position of an account in a pool; raise `DecodeError` for another result."""
     position: chain.StakingPosition = rpc.result_json(result, chain.StakingPosition, request)
     _integers([position.staked_balance, position.unstaked_balance], request)
     return position
 
 
 def amount(result: chain.CallResult, request: str) -> int:
-    """Decode an amount that a view method returned, as a text or a JSON number."""
+    """Decode the amount that a view method returned, as a text or a JSON number."""
     return integer(rpc.result_json(result, str | int, request), request)
 
 
 def integer(text: str | int, request: str) -> int:
-    """Decode an amount in a response, at most 2^128 - 1; raise `DecodeError` if it is none."""
+    """Decode an amount of at most 2^128 - 1; raise `DecodeError` for anything else."""
     return _integers([text], request)[0]
 
 
 def _integers(texts: Sequence[str | int], request: str) -> list[int]:
-    # A JSON number has all digits here: those with a fraction or an exponent are not decoded.
+    # A JSON number has all digits here: fractions and exponents are not decoded.
     values = amounts.plain([str(text) for text in texts])
     if values is None:
         verb = "is not an amount" if len(texts) == 1 else "are not both amounts"
@@ -142,12 +142,12 @@ def _contract_call(
 
 
 def reading_call(call: Call[Any], read: Callable[[Response], Reading]) -> Call[Reading]:
-    """Build a call that returns a `Reading`; only those with the status ``ok`` are cached."""
+    """Build a call that returns a `Reading`, cached only if its status is ``ok``."""
     return replace(call, read=read, keep=lambda reading: reading.status == "ok")
 
 
 def unless_refused(call: Call[T]) -> Call[T | None]:
-    """Build a call that returns None where there is no account or contract, or it refuses."""
+    """Build a call that returns None if the account or contract is missing, or refuses."""
 
     def read(response: Response) -> T | None:
         try:

@@ -1,4 +1,4 @@
-"""Recordings: exchanges kept in one file, from which an analysis is repeated without a network."""
+"""Recordings: files of requests and responses that repeat an analysis without a network."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from ledgerkit.ledger import Ledger
     from ledgerkit.transport.recording_files import Record, RecordedExchange
 
-# Members of a request that name an account, the first one that it has.
+# Members of a request that name an account; the first one present counts.
 _ACCOUNT_MEMBERS = ("account_id", "sender_account_id", "contract_id", "predecessor_id")
 
 
@@ -38,40 +38,40 @@ def record(
     ledger: Ledger | None = None,
 ) -> Iterator[Ledger]:
     """
-    Record all requests of a ``with`` block, and their answers, in one file.
+    Record all requests of a ``with`` block, and their responses, in one file.
 
-    ``connect(path)`` answers from the file alone, so the same analysis gives the same result
-    anywhere and at any time. Each exchange is on disk when its answer is used: a process that is
-    killed loses none.
+    ``connect(path)`` then replays the file without a network, so the same analysis gives the same
+    result anywhere and at any time. Each exchange is on disk before its response is used: a killed
+    process loses none.
 
     Parameters
     ----------
     path
         The file, whose name ends in ``.lk``.
     mode
-        ``"new"`` creates the file, which must not exist. ``"extend"`` adds to it: what it has is
-        answered from it, and only what it lacks is asked of the network.
+        ``"new"`` creates the file, which must not exist. ``"extend"`` adds to it: requests that
+        the file has are replayed, and only others are sent to the network.
     ledger
         The ledger to record; None is the session's default.
 
     Yields
     ------
     ledger
-        A ledger with the same settings, and without the answers that the other one has cached. It
-        is the default within the block, as are those that `connect` opens there.
+        A ledger with the same settings and empty caches. It is the default within the block,
+        until `connect` opens another one there.
 
     Raises
     ------
     InvalidRequestError
-        If an argument is malformed, the file exists, somebody else is writing to it, or a block is
-        being recorded already. Within the block, if a ledger of another network is used.
+        If an argument is malformed, the file exists, another process is writing to it, or another
+        ``with`` block is being recorded. Within the block, if a ledger of another network is used.
     RecordingError
-        If the file to extend is no recording, or is damaged.
+        If the file to extend is not a recording, or is damaged.
 
     Notes
     -----
-    The API key is never stored, nor is a path of a host, a signed transaction, or a request or an
-    answer with a secret key or a seed phrase: `read_recording` shows them as withheld.
+    The API key is never stored, nor is a path of a host, a signed transaction, or a request or
+    response with a secret key or a seed phrase: `read_recording` lists these as withheld.
 
     Source: the requests of the block, and status of the node for its chain id.
 
@@ -93,7 +93,7 @@ def record(
 
 def read_recording(path: str | PathLike[str]) -> pd.DataFrame:
     """
-    List what a recording contains, without its answers.
+    List the requests of a recording.
 
     Parameters
     ----------
@@ -104,15 +104,15 @@ def read_recording(path: str | PathLike[str]) -> pd.DataFrame:
     -------
     exchanges
         One row per request, in the order of the file, typed as `schema("recording")`. In
-        ``attrs``: the `network`, the `chain_id` that its node named, missing if none did; the
-        version of `ledgerkit` that recorded it; the `size_bytes` of the file; its `digest`, which
-        covers all requests and answers; and the `torn_bytes` of an answer that a killed process
-        has left incomplete.
+        ``attrs``: the `network`; the `chain_id` that its node named, None if no response does;
+        the version of `ledgerkit` that recorded it; the `size_bytes` of the file; its `digest`,
+        which covers all requests and responses; and the `torn_bytes` of a response that a killed
+        process left incomplete.
 
     Raises
     ------
     RecordingError
-        If the file is no recording, is damaged, or is of a newer version.
+        If the file is not a recording, is damaged, or is of a newer version.
 
     Notes
     -----
@@ -161,7 +161,7 @@ def _chain_id(item: Record) -> str | None:
         result = json_decoding.decode(item.body, Envelope[_Chain]).result
     except msgspec.DecodeError:
         return None
-    return result.chain_id if isinstance(result, _Chain) else None  # else it was an error
+    return result.chain_id if isinstance(result, _Chain) else None  # None: an error
 
 
 def _row(item: Record, hosts: dict[Surface, str]) -> dict[str, Any]:

@@ -43,34 +43,34 @@ class SamplingRange:
 
     @property
     def by_time(self) -> bool:
-        """True if its points are times; otherwise they are heights."""
+        """True if the points are times, False if they are heights."""
         if self.every is None:
             return all(end.timestamp_ns is not None for end in (self.start, self.stop))
         return not isinstance(self.every, int)
 
     def points(self, locate: Locate) -> list[BlockReference]:
-        """List the sampling points; ends whose position is not known are located first."""
+        """List the sampling points; ends of unknown position are located first."""
         ends = (self.start, self.stop)
         positions = self._positions()
-        unknown = [end for end, at in zip(ends, positions, strict=True) if at is None]
+        unknown = [end for end, value in zip(ends, positions, strict=True) if value is None]
         located = iter(locate(unknown) if unknown else ())
         first, last = (
-            self._position_of(next(located), name) if at is None else at
-            for name, at in zip(("start", "stop"), positions, strict=True)
+            self._position_of(next(located), name) if value is None else value
+            for name, value in zip(("start", "stop"), positions, strict=True)
         )
         return [
-            BlockReference({}, at) if self.by_time else validation.block_reference(at)
-            for at in self._between(first, last)
+            BlockReference({}, value) if self.by_time else validation.block_reference(value)
+            for value in self._between(first, last)
         ]
 
     def check(self) -> None:
-        """Check what can be checked before anything is sent."""
+        """Check the range as far as possible before anything is sent."""
         first, last = self._positions()
         if first is not None and last is not None:
             self._between(first, last)
 
     def _positions(self) -> list[int | None]:
-        """Return the height or time of each end; None if it states neither."""
+        """Return the height or time of each end; None if it must be located."""
         ends = (self.start, self.stop)
         if self.by_time:
             return [end.timestamp_ns for end in ends]
@@ -83,7 +83,7 @@ class SamplingRange:
         return point.time_ns if self.by_time else point.height
 
     def _between(self, first: int, last: int) -> Sequence[int]:
-        """List evenly spaced points from `first` on, up to `last` if the spacing meets it."""
+        """List evenly spaced points from `first` on, up to `last` if the spacing reaches it."""
         if first > last:
             rule = "a point that is not before start"
             raise InvalidRequestError.refuse("stop", self.stop.as_passed, rule)

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-# The calls below only decode: their ids and hashes are never sent.
+# The calls below are only used for decoding: their ids and hashes are never sent.
 _ANY_ID, _ANY_HASH = "saved.near", "1" * 32
 _FINAL = validation.block_reference("final")
 _REQUEST = "the request"
@@ -62,20 +62,20 @@ def read_response(source: bytes | str | PathLike[str], view: str) -> pd.DataFram
     -------
     frame
         Typed as `schema(view)`, exactly as from a live request; the views ``outcomes``,
-        ``actions``, ``balances`` and ``data_receipts`` of a block document as the tables of
-        `collect_blocks`, such as ``schema("collected_outcomes")``. Values that the response
-        does not contain, such as the account of a list of keys, are missing. The receipts
-        of a block document are those that ran in this block; what other blocks have, such
-        as their `parent_id` and `depth`, is missing.
+        ``actions``, ``balances`` and ``data_receipts`` of a block document are typed as the
+        tables of `collect_blocks`, such as ``schema("collected_outcomes")``. Values that the
+        response does not contain, such as the account of a list of keys, are missing. The
+        receipts of a block document are those that ran in this block; values from other
+        blocks, such as their `parent_id` and `depth`, are missing.
 
     Raises
     ------
     InvalidRequestError
-        If there is no such view, the file can't be read, or it has several transactions, of
-        which `Trace.from_json` reads one.
+        If there is no such view, the file can't be read, or it has several transactions: read
+        one of these with `Trace.from_json`.
     DecodeError
-        If the document is not a response of that view; the error states the path in it,
-        and the view that reads the document, if its kind is known.
+        If the document is not a response of that view; the error names the path in it, and
+        the view that reads the document, if its kind is known.
     LedgerError
         If the response is an error.
 
@@ -105,7 +105,7 @@ def read_response(source: bytes | str | PathLike[str], view: str) -> pd.DataFram
     except DecodeError as error:
         reason, path = _reason(error), error.path or "$"
     except LedgerError as error:
-        error.request = None  # it is not known
+        error.request = None  # the real request is unknown
         raise
     kind = document_kinds.refine(kind, body)
     if kind is not None and view not in kind.views:
@@ -115,7 +115,7 @@ def read_response(source: bytes | str | PathLike[str], view: str) -> pd.DataFram
 
 
 def _other_kind(kind: Kind, view: str) -> DecodeError:
-    """Build the error for a document that another view reads, or none."""
+    """Build the error for a document of a kind that the view can't read."""
     sentence = f"view {view!r} can't read this document: it is {kind.name}"
     views = " or ".join(f'view="{name}"' for name in kind.views)
     remedy = f"Read it with {views}." if views else kind.advice
@@ -126,12 +126,12 @@ _INCOMPLETE = "Check that the document is complete, and that it is a response of
 
 
 def _reason(error: DecodeError) -> str:
-    """Return what is wrong with a document, without the request that was not sent."""
+    """Return the problem of a document, without the request, which was never sent."""
     return error.sentence.rpartition(NOT_AS_DOCUMENTED)[2]
 
 
 def read_source(source: bytes | str | PathLike[str]) -> bytes:
-    """Return the bytes of a source, which are passed or read from a file."""
+    """Return the bytes of a source: bytes as they are, or the contents of a file."""
     if isinstance(source, bytes):
         return source
     if not isinstance(source, str | PathLike):
@@ -158,7 +158,7 @@ def _rpc_reader(call: calls.Call[Any], frame: Callable[[Any], pd.DataFrame]) -> 
 
 
 def _page_reader(call: calls.Call[Any], frame: Callable[[Any], pd.DataFrame]) -> Reader:
-    """Build the reader of a response that may be one page of several, of which it warns."""
+    """Build the reader of a response that warns if the response is not the last page."""
 
     def read_body(body: bytes, _: Kind | None) -> pd.DataFrame:
         page = calls.read_saved(call, body)
@@ -170,7 +170,7 @@ def _page_reader(call: calls.Call[Any], frame: Callable[[Any], pd.DataFrame]) ->
 
 
 def _rest_reader(model: type[rest_models.Listing], frame: Callable[[Any], pd.DataFrame]) -> Reader:
-    """Build the reader of a view of the REST API; a full response has the narrow ones too."""
+    """Build the reader of a view of the REST API; a full response has all of these views."""
 
     def read_body(body: bytes, kind: Kind | None) -> pd.DataFrame:
         model_read = rest_models.Full if kind is document_kinds.FULL else model
@@ -248,7 +248,7 @@ def _trace(body: bytes) -> Trace:
     try:
         return Trace.from_json(body)
     except InvalidRequestError as error:
-        if error.field != "tx_hash":  # which `read_response` does not have
+        if error.field != "tx_hash":  # `read_response` has no such argument
             raise
     remedy = "Read one of them with ledgerkit.Trace.from_json(data, tx_hash=…)."
     raise InvalidRequestError("the document has several transactions", remedy=remedy)

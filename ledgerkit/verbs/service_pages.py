@@ -1,7 +1,7 @@
 """
-The rows that services send in pages: all rows of a range, each once, in order.
+Rows that services send in pages: all rows of a range, each once, in order.
 
-Each asynchronous generator yields lists of rows, and reads its pages with the reader it is passed.
+The asynchronous generators yield lists of rows, and read their pages with a `Reader`.
 """
 
 from __future__ import annotations
@@ -52,12 +52,12 @@ def collect(
     fetcher: Fetcher, pages: Mapping[str, Pages[R]], label: str, limit: int | None
 ) -> list[tuple[str, list[R]]]:
     """
-    Collect the rows of each subject, at most `limit` of each.
+    Collect the rows of each subject, at most `limit` per subject.
 
-    The subjects are read side by side. A subject that fails is a failure of the fetcher, and has
+    The subjects are read concurrently. A subject that fails is a failure of the fetcher, and has
     no rows.
     """
-    new_counts: deque[int] = deque()  # of rows that the bar does not show yet
+    new_counts: deque[int] = deque()  # rows that the bar does not show yet
 
     async def read(reader: Reader, subject: str) -> list[R] | LedgerError:
         collected: list[R] = []
@@ -101,17 +101,17 @@ async def transactions(
 
     The service cuts a page short if its table has many duplicates there, and then sends no
     token, as after the last page. Unless as many rows arrived as the service counts, the rows are
-    therefore requested again from the block of the last one, and from the block after it, until
-    nothing new arrives. The service counts duplicates, so its count is no reason to go on. Of a
-    block with more than 250 rows, duplicates included, rows may stay hidden.
+    therefore requested again from the block of the last row, and from the block after it, until
+    nothing new arrives. The service counts duplicates, so a higher count alone is no reason to
+    continue. In a block with more than 250 rows, including duplicates, rows may stay hidden.
     """
     # Source: fastnear/explorer-api, src/click.rs: `get_account_txs` reads `limit + 50` rows, drops
-    # duplicates, and cuts the rest to `limit`; `get_account_txs_count` counts without FINAL.
+    # duplicates, and returns `limit` of them; `get_account_txs_count` counts without FINAL.
     low, high = start_height, stop_height
-    above = int(newest_first)  # a page reaches into the block above its range
+    above = int(newest_first)  # a page includes the block above its range
     last: Position | None = None
     while high is None or low <= high + above:
-        # Rows that the block above the range hid before may come with a narrower one.
+        # A narrower range may show rows that the block above the range hid before.
         pages = _AccountPages(start_height, stop_height, last, newest_first=newest_first)
         token: str | None = None
         while not pages.is_finished:
@@ -133,13 +133,13 @@ async def transactions(
         if pages.last == last:
             border += -1 if newest_first else 1
             if border == (high if newest_first else low):
-                return  # nothing is behind the last block either
+                return  # there is nothing after the last block either
         last = pages.last
         low, high = (low, border) if newest_first else (border, high)
 
 
 class _AccountPages:
-    """The pages of one answer, from the first to the one without a token."""
+    """The pages of a range, from the first to the last, which has no token."""
 
     def __init__(
         self, low: int, high: int | None, last: Position | None, *, newest_first: bool
@@ -147,33 +147,33 @@ class _AccountPages:
         self.last = last  # the position of the last row
         self.is_finished = False
         self._low, self._high, self._newest_first = low, high, newest_first
-        self._count: int | None = None  # of rows, by the service
+        self._count: int | None = None  # rows that the service counts
         self._received = 0
-        self._reached: Position | None = None  # by the last page
+        self._page_end: Position | None = None  # the position of the last row of the last page
 
     @property
     def is_complete(self) -> bool:
-        """True if there is nothing more, for certain."""
+        """True if certainly no rows are missing."""
         return not self._received or (self._count is not None and self._received >= self._count)
 
     def add(self, page: AccountPage) -> list[AccountTransaction]:
-        """Count the rows of a page, and return those that are new."""
+        """Count the rows of a page, and return the new ones."""
         if not self._received:
             self._count = page.txs_count
         positions = [row.position for row in page.account_txs]
         if positions != sorted(positions, reverse=self._newest_first):
-            raise _disorder("account_txs")
-        # Repeated rows do not stand in for others that the page leaves out.
-        self._received += len({each for each in positions if self._is_behind(each, self._reached)})
+            raise _order_error("account_txs")
+        # Repeated rows do not count: they do not replace rows that the page leaves out.
+        self._received += len({p for p in positions if self._is_behind(p, self._page_end)})
         new_rows = []
         for row, position in zip(page.account_txs, positions, strict=True):
             if self._is_behind(position, self.last) and self._is_inside(position[0]):
                 new_rows.append(row)
                 self.last = position
-        # Tokens that lead nowhere, or back, would be followed for ever.
-        leads_on = bool(positions) and self._is_behind(positions[-1], self._reached)
+        # Following tokens that lead nowhere, or back, would never end.
+        leads_on = bool(positions) and self._is_behind(positions[-1], self._page_end)
         self.is_finished = page.resume_token is None or not leads_on
-        self._reached = positions[-1] if leads_on else self._reached
+        self._page_end = positions[-1] if leads_on else self._page_end
         return new_rows
 
     def _is_behind(self, position: Position, other: Position | None) -> bool:
@@ -185,7 +185,7 @@ class _AccountPages:
         return self._low <= height and (self._high is None or height <= self._high)
 
 
-def _disorder(member: str) -> DecodeError:
+def _order_error(member: str) -> DecodeError:
     return DecodeError("the rows of a page are not in the requested order", path=f"$.{member}")
 
 
@@ -206,8 +206,8 @@ async def transfers(
     """
     Yield the transfers of an account, from a time to another, both inclusive.
 
-    `direction` is sender, receiver, or None for both; where the service requires one, both are
-    requested. `where` returns False for transfers that are left out.
+    `direction` is sender, receiver, or None for both; if the service requires a direction, both
+    are requested. Transfers for which `where` returns False are left out.
     """
     pages = _TransferPages(account_id, start_ns, stop_ns, asset_id, direction, newest_first, where)
     try:
@@ -236,7 +236,7 @@ async def _transfers(
     Yield the transfers of an account in one direction, or in both.
 
     The service compares times as floats, so its tokens may repeat or skip rows of the block in
-    which a page ends. The next page is therefore requested from just before that block on.
+    which a page ends. The next page is therefore requested from just before that block.
     """
     # Source: fastnear/transfers-api, src/click.rs: `timestamp_ns as f64 / 1e9`.
     stop_ns, newest_first = pages.stop_ns, pages.newest_first
@@ -255,9 +255,9 @@ async def _transfers(
         seen = {row.key for row in page.transfers}
         last_ns = page.transfers[-1].timestamp_ns
         if border_ns is not None and sign * last_ns < sign * border_ns:
-            raise _disorder("transfers")
+            raise _order_error("transfers")
         is_whole = last_ns == border_ns
-        if is_whole:  # this block alone fills the page
+        if is_whole:  # a single block fills the page
             block = await _whole_block(reader, pages, page)
             if new_rows := pages.new_rows(block, seen):
                 yield new_rows
@@ -297,17 +297,17 @@ class _TransferPages:
         """Raise if the rows of a page are not in the requested order."""
         times = [row.timestamp_ns for row in page.transfers]
         if times != sorted(times, reverse=self.newest_first):
-            raise _disorder("transfers")
+            raise _order_error("transfers")
 
     def new_rows(
         self, transfers: Sequence[TransferRow], seen: AbstractSet[tuple[object, ...]]
     ) -> list[TransferRow]:
-        """Return the rows that are requested and were not seen before."""
+        """Return the requested rows that were not seen before."""
         new = {row.key: row for row in transfers if row.key not in seen and self._has(row)}
         return list(new.values())
 
     def _has(self, row: TransferRow) -> bool:
-        if self.asset_id not in (None, row.asset_id):  # a service without this filter ignores it
+        if self.asset_id not in (None, row.asset_id):  # the service may ignore this filter
             return False
         if self.direction not in (None, "sender" if row.is_payment else "receiver"):
             return False
@@ -319,9 +319,9 @@ class _TransferPages:
 
 async def _whole_block(reader: Reader, pages: _TransferPages, page: Transfers) -> list[TransferRow]:
     """
-    Return all transfers of a block with more of them than a page has.
+    Return all transfers of a block that has more of them than a page.
 
-    They are read from both ends. What is between is read by tokens, which may fail.
+    They are read from both ends, and in between by tokens, which may fail.
     """
     time_ns = page.transfers[-1].timestamp_ns
     window = time_ns // _MS - 1, time_ns // _MS + 2

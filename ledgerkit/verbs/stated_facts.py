@@ -1,10 +1,10 @@
 """
-What a transaction's result states beside its outcomes, compared with what these commit to.
+Comparing the statements of a transaction's result with the contents that its outcomes commit to.
 
 An outcome commits to its executor, its status and the receipts that it created. From these follow
 the receiver and the predecessor of each receipt, the sender and receiver of the transaction, and
-how it ended; its block has the height and the time, and is not before that of its creator. A
-statement that contradicts them is marked.
+its final status. The block of an outcome has its height and time, and is not before the block of
+its creator. Statements that contradict these are reported.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from ledgerkit.api.models.commitments import Header
     from ledgerkit.api.models.transactions import ExecutionOutcome, Receipt, TxResult
 
-# Services that pass integers through JavaScript round times: recorded ones by up to 256 ns.
+# Services that pass integers through JavaScript round times: in recordings by up to 256 ns.
 _ROUNDED_NS = 256
 
 
@@ -30,18 +30,18 @@ def contradictions(
     result: TxResult,
     outcomes: Sequence[ExecutionOutcome],
     headers: Mapping[str, Header],
-    places: Mapping[str, tuple[int, int]],
+    shown_blocks: Mapping[str, tuple[int, int]],
 ) -> Iterator[tuple[str, str]]:
     """
-    Yield the ids of outcomes that a result contradicts, or whose blocks it does, with a note.
+    Yield the ids of outcomes that the result or `shown_blocks` contradict, each with a note.
 
-    `outcomes` are those of the transaction and of its receipts, complete. `headers` are those of
-    their blocks by hash, and `places` the heights and times that are shown, by hash.
+    `outcomes` are the outcomes of the transaction and of all its receipts, `headers` the headers of
+    their blocks by hash, and `shown_blocks` the heights and times that a trace shows, by hash.
     """
     first = outcomes[0]
     by_id = {outcome.id: outcome for outcome in outcomes}
-    creators = {i: each for each in outcomes for i in each.outcome.receipt_ids or ()}
-    yield from ((first.id, note) for note in _of_transaction(result, by_id))
+    creators = {i: outcome for outcome in outcomes for i in outcome.outcome.receipt_ids or ()}
+    yield from ((first.id, note) for note in _transaction_notes(result, by_id))
     for outcome in outcomes:
         block_hash = outcome.block_hash or ""
         header, creator = headers[block_hash], creators.get(outcome.id)
@@ -50,35 +50,37 @@ def contradictions(
         elif creator and header.height < headers[creator.block_hash or ""].height:
             yield outcome.id, "it ran before the receipt that created it"
         stated = outcome.block_height, outcome.block_timestamp
-        for height, time_ns in {stated, places.get(block_hash, stated)}:
+        for height, time_ns in {stated, shown_blocks.get(block_hash, stated)}:
             is_later = time_ns is not None and abs(time_ns - header.time_ns) > _ROUNDED_NS
             if is_later or height not in (None, header.height):
                 yield outcome.id, f"it ran in block {header.height}"
     for body in result.bodies or ():
         ran, creator = by_id.get(body.receipt_id), creators.get(body.receipt_id)
         if ran is not None and creator is not None:
-            notes = _of_receipt(body, ran, creator, first.outcome.executor_id)
+            notes = _receipt_notes(body, ran, creator, first.outcome.executor_id)
             yield from ((ran.id, note) for note in notes)
 
 
 def receipts_without_outcome(
     result: TxResult, outcomes: Sequence[ExecutionOutcome]
 ) -> dict[str, str]:
-    """Return what is wrong with the receipts that were created or are listed, and did not run."""
+    """Return notes on receipts that were created or are listed, but did not run."""
     notes = {
         body.receipt_id: "the document has no outcome of it, and none that created it"
         for body in result.bodies or ()
     }
-    for each in outcomes:
-        note = f"{each.id} created it, and the document does not have its outcome"
-        notes |= dict.fromkeys(each.outcome.receipt_ids or (), note)
-    known = {outcome.id for outcome in outcomes[1:]}  # the first is that of the transaction
-    return {receipt_id: note for receipt_id, note in notes.items() if receipt_id not in known}
+    for outcome in outcomes:
+        note = f"{outcome.id} created it, and the document does not have its outcome"
+        notes |= dict.fromkeys(outcome.outcome.receipt_ids or (), note)
+    ran_ids = {outcome.id for outcome in outcomes[1:]}  # the first outcome is the transaction's
+    return {receipt_id: note for receipt_id, note in notes.items() if receipt_id not in ran_ids}
 
 
-def _of_transaction(result: TxResult, by_id: Mapping[str, ExecutionOutcome]) -> Iterator[str]:
+def _transaction_notes(result: TxResult, by_id: Mapping[str, ExecutionOutcome]) -> Iterator[str]:
     outcome, transaction = next(iter(by_id.values())), result.transaction
-    if result.status is not None and _end(result.status) != _end(_last(outcome, by_id)):
+    if result.status is not None and _end_status(result.status) != _end_status(
+        _last_status(outcome, by_id)
+    ):
         yield "the status of the result is not that of its outcomes"
     if transaction is None:
         return
@@ -92,8 +94,8 @@ def _of_transaction(result: TxResult, by_id: Mapping[str, ExecutionOutcome]) -> 
             yield f"its receiver is not {transaction.receiver_id}, but {receiver_id}"
 
 
-def _last(outcome: ExecutionOutcome, by_id: Mapping[str, ExecutionOutcome]) -> Any:
-    """Return the status of the outcome that a transaction's result comes from."""
+def _last_status(outcome: ExecutionOutcome, by_id: Mapping[str, ExecutionOutcome]) -> Any:
+    """Return the status of the outcome that decides the status of a transaction."""
     # Source: nearcore, chain/chain/src/chain.rs, get_execution_status.
     status = outcome.outcome.status
     while isinstance(status, Status) and (ran := by_id.get(status.success_receipt_id or "")):
@@ -101,8 +103,8 @@ def _last(outcome: ExecutionOutcome, by_id: Mapping[str, ExecutionOutcome]) -> A
     return status
 
 
-def _end(status: Status | str) -> object:
-    """Return how a transaction ended, as far as outcomes commit to it; None if it has not."""
+def _end_status(status: Status | str) -> object:
+    """Return a final status as far as outcomes commit to it; None if it is not final."""
     if isinstance(status, str) or status.success_receipt_id is not None:
         return None
     if status.other is not None:
@@ -110,13 +112,13 @@ def _end(status: Status | str) -> object:
     return "failure" if status.success_value is UNSET else status.success_value
 
 
-def _of_receipt(
+def _receipt_notes(
     body: Receipt, ran: ExecutionOutcome, creator: ExecutionOutcome, signer_id: str | None
 ) -> Iterator[str]:
     if body.receiver_id not in (None, ran.outcome.executor_id):
         yield f"its receiver is not {body.receiver_id}, but {ran.outcome.executor_id}"
-    # Only refunds may burn no gas; others burn as much as any transfer. Source: nearcore,
-    # runtime/runtime/src/lib.rs, apply_action_receipt.
+    # Only refunds may burn no gas; other receipts burn at least the gas of a transfer.
+    # Source: nearcore, runtime/runtime/src/lib.rs, apply_action_receipt.
     is_refund = body.predecessor_id == SYSTEM
     expected = SYSTEM if is_refund or ran.outcome.gas_burnt == 0 else creator.outcome.executor_id
     if body.predecessor_id not in (None, expected):

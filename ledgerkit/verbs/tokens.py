@@ -74,17 +74,16 @@ def ft(
     Parameters
     ----------
     contracts
-        The token contracts to read, one or several: each is asked for the balance of each
-        account, all at one block. None reads the tokens that the indexer lists.
+        The token contracts, one or several, to read the balance of each account from, all at
+        one block. None reads the tokens that the indexer lists.
     at
         The block to read the balances at, from the contracts: a height, block hash, finality
         name or time. Without `contracts` these are the contracts that the indexer lists for the
-        account today, which are all it knows: a token that the account held in the past is among
-        them, one that the indexer missed is not. None reads the indexer's balances, or with
-        `contracts` the final block.
+        account today, including tokens held in the past. None reads the indexer's balances, or
+        with `contracts` the final block.
     metadata
         Add symbol, decimals and the balance in human units. The metadata of each contract
-        is read once and cached; it is today's, also with `at`.
+        is read once and cached; with `at`, too, it is today's metadata.
 
     Returns
     -------
@@ -92,15 +91,15 @@ def ft(
         One row per account and token, typed as `schema("ft")` or `schema("ft_metadata")`.
         `balance` is exact, in the token's smallest unit; `status` distinguishes unknown
         balances from zero. The indexer lists tokens ever held. With `contracts` or `at`,
-        balances of 0 are rows too, also those of accounts that do not exist: contracts do not
-        know; `last_update_block_height` is missing, and ``attrs`` have the block.
+        balances of 0 are rows too, even for accounts that do not exist, which contracts can't
+        tell; `last_update_block_height` is missing, and ``attrs`` have the block.
 
     Raises
     ------
     LedgerError
-        If an account could not be read, or one of `contracts` has no balance of it to read: it
-        does not exist at the block, has no such method, panics, or returns no amount. The error
-        names both. A listed contract that has none is a row with its `status` instead.
+        If an account could not be read, or one of `contracts` does not exist at the block, has no
+        such method, panics, or returns no amount. The error names both. For contracts that the
+        indexer lists, the row has a `status` instead.
 
     Notes
     -----
@@ -116,7 +115,7 @@ def ft(
     0   gold.near  11349750000      ok   GOLD         6  11349.75
     1   torn.near         <NA>  broken   TORN         8      <NA>
 
-    What did some accounts have of one token, some time ago?
+    The past balances of two accounts:
 
     >>> past = lk.ft(["uma.near", "dave.near"], contracts="gold.near", at=180000010)
     >>> past[["account_id", "contract_id", "balance"]]
@@ -139,11 +138,14 @@ def ft(
                 (name, token) for name, response in fetched for token in response.tokens or ()
             )
             pairs = [(name, token.contract_id) for name, token in listed]
-            frame = _balances_at(fetcher, pairs, readings.token_call, block)
+            frame = _read_balances_at(fetcher, pairs, readings.token_call, block)
             source = f"{source}; {_BALANCE_SOURCE}"
     else:
         pairs = list(product(account_ids, validation.account_ids(contracts, "contracts")))
-        frame, source = _balances_at(fetcher, pairs, readings.balance_call, block), _BALANCE_SOURCE
+        frame, source = (
+            _read_balances_at(fetcher, pairs, readings.balance_call, block),
+            _BALANCE_SOURCE,
+        )
         holders = frame["account_id"][frame["balance"] > 0]
         fetcher.warn_of_unknown(
             dict.fromkeys(frame["account_id"], False) | dict.fromkeys(holders, True)
@@ -154,13 +156,12 @@ def ft(
     return fetcher.result(frame, source)
 
 
-def _balances_at(
+def _read_balances_at(
     fetcher: Fetcher,
     pairs: Sequence[tuple[str, str]],
     build_call: Callable[[str, str, BlockReference], Call[int] | Call[Reading]],
     at: BlockReference,
 ) -> pd.DataFrame:
-    """Read the balances of accounts from contracts, all at one block."""
     block, read_at = _pin(fetcher.ledger, at)
     subjects = {
         f"{account_id} in {contract_id}": (account_id, contract_id)
@@ -182,7 +183,7 @@ def _balances_at(
 
 
 def _pin(ledger: Ledger, at: BlockReference) -> tuple[BlockReference, dict[str, object]]:
-    """Resolve a block reference to a hash; return it, and what provenance states of the block."""
+    """Resolve a block reference to a hash; return it, and the block's entries of provenance."""
     height, block_hash = ledger.pin(at)
     read_at: dict[str, object] = {"block_height": height, "block_hash": block_hash}
     return validation.block_reference(block_hash), read_at
@@ -211,26 +212,26 @@ def token_metadata(
     Parameters
     ----------
     at
-        A height, block hash, finality name or time, at which all contracts are read. None reads
-        at the final block, and each contract once for this ledger: its metadata is cached.
+        The block to read all contracts at: a height, block hash, finality name or time. None
+        reads the final block, and each contract once per ledger: its metadata is cached.
 
     Returns
     -------
     metadata
         One row per contract, typed as `schema("token_metadata")`: the members that NEP-148
-        declares. `status` is ``missing`` where there is no contract, or none with metadata, and
-        ``broken`` where symbol or decimals are not usable. A contract may state anything:
-        `symbol` and `name` do not identify a token, its `contract_id` does.
+        declares. `status` is ``missing`` if there is no contract or it has no metadata, and
+        ``broken`` if symbol or decimals are unusable. A contract may state anything: identify a
+        token by its `contract_id`, not by `symbol` or `name`.
 
     Raises
     ------
     LedgerError
-        If a contract could not be asked.
+        If a contract could not be read.
 
     Notes
     -----
-    Source: view method ft_metadata (NEP-148): spec, name, symbol and decimals, which a contract
-    must have, and icon, reference and reference_hash, which may be null.
+    Source: view method ft_metadata (NEP-148): the required spec, name, symbol and decimals, and
+    icon, reference and reference_hash, which may be null.
 
     Examples
     --------
@@ -254,7 +255,7 @@ def token_metadata(
 def read_token_facts(
     ledger: Ledger, contract_ids: Sequence[str]
 ) -> dict[str, token_frames.TokenFacts]:
-    """Read the metadata of tokens; the status of one that could not be read is ``unread``."""
+    """Read the metadata of tokens; if that fails, the status of the token is ``unread``."""
     return _read_facts(Fetcher(ledger, "collect", progress=False), contract_ids)
 
 
@@ -270,7 +271,7 @@ def _read_facts(
 def _read_metadata(
     fetcher: Fetcher, contract_ids: Sequence[str], at: BlockReference
 ) -> dict[str, token_frames.Metadata]:
-    """Read the metadata of tokens, or why there is none; what could not be read is a failure."""
+    """Read the metadata of tokens, or the reason that there is none; add failures."""
     calls = {c: rpc.call_function(c, "ft_metadata", b"{}", at, keep=True) for c in contract_ids}
     collector = Fetcher(fetcher.ledger, "collect", fetcher.progress)
     metadata = {c: _decode_metadata(result) for c, result in collector.fetch(calls, "metadata")}
@@ -286,7 +287,7 @@ def _read_metadata(
 
 
 def known_tokens(ledger: Ledger) -> dict[str, token_frames.TokenFacts]:
-    """Return the tokens whose symbols this ledger has read, by their contracts."""
+    """Return the tokens whose symbols this ledger has read, by contract."""
     return ledger.memo("tokens", dict)
 
 
@@ -315,9 +316,9 @@ def nft(
     Returns
     -------
     collections
-        One row per account and collection of which it ever held a token, typed as
-        `schema("nft")`; `nft_tokens` returns the tokens. A service that lists tokens gives
-        one row per token, with its `token_id`.
+        One row per account and collection with tokens that it ever held, typed as
+        `schema("nft")`; `nft_tokens` returns the tokens. If the service lists tokens, one row
+        per token, with its `token_id`.
 
     Notes
     -----
@@ -390,7 +391,7 @@ def nft_tokens(
     -------
     tokens
         One row per token, typed as `schema("nft_tokens")`; metadata is the contract's
-        text, unchanged. What could not be read is a warning, and in ``attrs["notes"]``.
+        text, unchanged. Unreadable entries are named in a warning and in ``attrs["notes"]``.
 
     Raises
     ------
@@ -473,12 +474,12 @@ def staking(
         Read the current stake from each pool. Without it the frame only lists the
         pools that an account delegated to at any time.
     pools
-        Additional pools to read, since the indexer's list may miss some; implies
+        Additional pools to read, since the indexer's list may be incomplete; implies
         `positions`.
     lockups
         Add the pools of the accounts' lockup contracts, with the `source` ``lockup``; implies
-        `positions`. Without it the stake of a lockup contract is not in the frame: the contract
-        is an account of its own. Costs one more request per account.
+        `positions`. A lockup contract is a separate account, so its stake is missing otherwise.
+        Costs one more request per account.
 
     Returns
     -------
@@ -494,8 +495,8 @@ def staking(
     Notes
     -----
     Source: GET /v1/account/{account_id}/staking; positions from the view method
-    get_account. The account of a lockup contract is derived from its owner's, as the factory
-    lockup.near of mainnet does.
+    get_account. The account of a lockup contract is derived from its owner's, as by the factory
+    lockup.near on mainnet.
 
     Examples
     --------
@@ -526,10 +527,10 @@ def staking(
         rows.sort(key=lambda row: order[row.account_id or ""])
     read_rows, read_positions = _read_positions(fetcher, rows)
     read_positions = [
-        each._replace(status="not_indexed")
-        if row.account_id in unknown_ids and _stake(each) == 0
-        else each
-        for row, each in zip(read_rows, read_positions, strict=True)
+        position._replace(status="not_indexed")
+        if row.account_id in unknown_ids and _stake(position) == 0
+        else position
+        for row, position in zip(read_rows, read_positions, strict=True)
     ]
     frame = token_frames.staking_positions(read_rows, read_positions)
     return fetcher.result(frame, source + ", view call get_account")
@@ -549,9 +550,9 @@ def _check_lockups(value: object, ledger: Ledger) -> None:
 
 
 def _lockup_rows(fetcher: Fetcher, owner_ids: Sequence[str]) -> list[PoolRow]:
-    """List the pools of the lockup contracts of accounts, of which most have none."""
+    """List the pools of the lockup contracts of accounts; most accounts have none."""
     calls = (rest.staking(lockup_id(owner_id)) for owner_id in owner_ids)
-    # `send_many` would warn that the embedded ledger has no such account, which is nothing unusual.
+    # `send_many` would warn if the embedded ledger has no such account, which is the usual case.
     responses = [response for batch in fetcher.ledger.stream(calls) for response in batch]
     return [
         PoolRow(owner_id, pool.pool_id, pool.last_update_block_height, "lockup")
@@ -563,7 +564,7 @@ def _lockup_rows(fetcher: Fetcher, owner_ids: Sequence[str]) -> list[PoolRow]:
 def _read_positions(
     fetcher: Fetcher, rows: Sequence[PoolRow]
 ) -> tuple[list[PoolRow], list[Position]]:
-    """Read the position in each pool; a pool that could not be read is a failure and no row."""
+    """Read the position in each pool; a pool that could not be read is a failure, not a row."""
     final = validation.block_reference("final")
     requests = []
     for row in rows:
@@ -586,7 +587,7 @@ def _read_positions(
 
 
 def _position(result: Any, pool_id: str) -> Any:
-    """Return the position in a pool's result; ``not_a_pool`` if it is none, else the error."""
+    """Return the position in a pool's result, with the status ``not_a_pool``, or the error."""
     if isinstance(result, readings.REFUSED):
         return Position("not_a_pool")
     if not isinstance(result, chain.CallResult):
@@ -634,21 +635,21 @@ def exposure(
     Parameters
     ----------
     liquid_tokens
-        Contracts of liquid staking tokens; None uses those known for the network.
+        Contracts of liquid staking tokens; None uses the known tokens of the network.
     nonzero
         Ignore pools and tokens whose amount is known to be zero. The current stake is
         then read from each pool. Unknown amounts count.
     lockups
-        Count the pools of the accounts' lockup contracts too. Without it an account that
-        stakes through its lockup contract alone has no visible position. Costs one more request
-        per account.
+        Count the pools of the accounts' lockup contracts too. Otherwise an account that stakes
+        only through its lockup contract has no visible position. Costs one more request per
+        account.
 
     Returns
     -------
     exposure
         One row per account, typed as `schema("exposure")`: the class, and the pools and
-        tokens that count. An account of which the indexer knows nothing has no visible
-        position either; its `status` is not_indexed and its counts are missing.
+        tokens that count. An account that the indexer does not know has no visible position
+        either; its `status` is not_indexed and its counts are missing.
 
     Raises
     ------
@@ -700,7 +701,7 @@ def resolve_liquid_tokens(ledger: Ledger, liquid_tokens: Iterable[str] | None) -
 
 
 def _set_pools(fetched: Sequence[tuple[str, rest_models.Full]], rows: Sequence[PoolRow]) -> None:
-    """Set the pools of each account to those of its rows, among them of its lockup contract."""
+    """Set the pools of each account to those of its rows, which include its lockup contract."""
     pools: dict[str | None, dict[str, rest_models.Pool]] = {}
     for row in rows:
         pool = rest_models.Pool(row.pool_id, row.last_update_block_height)
@@ -712,7 +713,7 @@ def _set_pools(fetched: Sequence[tuple[str, rest_models.Full]], rows: Sequence[P
 def _read_stakes(
     fetcher: Fetcher, rows: Sequence[PoolRow]
 ) -> dict[tuple[str | None, str], int | None]:
-    """Read the stake of each account in each pool, with that of its lockup contract."""
+    """Read the stake of each account in each pool, including its lockup contract."""
     stakes: dict[tuple[str | None, str], int | None] = {}
     for row, position in zip(*_read_positions(fetcher, rows), strict=True):
         parts = stakes.get(row[:2], 0), _stake(position)
@@ -745,8 +746,8 @@ def top_holders(
     -------
     holders
         At most 100 rows, the largest balance first, typed as `schema("top_holders")` or
-        `schema("top_holders_metadata")`. A supply that could not be read is a warning, and in
-        ``attrs["notes"]``; the shares are missing then.
+        `schema("top_holders_metadata")`. If the supply could not be read, the shares are missing,
+        with a warning and an entry of ``attrs["notes"]``.
 
     Notes
     -----
@@ -773,7 +774,7 @@ def top_holders(
 def read_holders(contract_id: str, ledger: Ledger) -> tuple[pd.DataFrame, token_frames.Token]:
     """Read the largest holders of a token with their shares, and the token."""
     response = ledger.send(rest.top_holders(validation.account_id(contract_id, "contract_id")))
-    token = _read_token(contract_id, ledger)
+    token = _read_metadata_and_supply(contract_id, ledger)
     frame = sourced_frame(
         ledger,
         lambda: token_frames.top_holders(response, token),
@@ -786,8 +787,7 @@ def read_holders(contract_id: str, ledger: Ledger) -> tuple[pd.DataFrame, token_
     return frame, token
 
 
-def _read_token(contract_id: str, ledger: Ledger) -> token_frames.Token:
-    """Read the metadata and the supply of a token, with two view calls."""
+def _read_metadata_and_supply(contract_id: str, ledger: Ledger) -> token_frames.Token:
     facts = _read_facts(Fetcher(ledger, progress=False), [contract_id])[contract_id]
     final = validation.block_reference("final")
     call = rpc.call_function(contract_id, "ft_total_supply", b"{}", final)

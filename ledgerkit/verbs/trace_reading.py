@@ -1,4 +1,4 @@
-"""Traces of transactions: their results, with the blocks and protocol rules that these lack."""
+"""Reading traces: results of transactions, and the blocks and protocol rules they refer to."""
 
 from __future__ import annotations
 
@@ -40,16 +40,16 @@ def read_results(
     fetcher: Fetcher, keys: Sequence[Key], wait_until: str
 ) -> dict[str, TransactionResponse]:
     """
-    Read results by transaction hash; those not done in time are read as far as they are.
+    Read results by transaction hash; transactions that time out are read as far as they are.
 
-    Transactions of an unknown signer are read from the Transactions API, others from a node, and
-    so are those that the API has before they are done.
+    Transactions of an unknown signer are read from the Transactions API. Others are read from a
+    node, and so are transactions that are not done in the API.
     """
     tx_hashes = [tx_hash for tx_hash, signer_id in keys if signer_id is None]
     values = _read_documents(fetcher, tx_hashes)
     pairs = [(tx_hash, signer_id) for tx_hash, signer_id in keys if signer_id is not None]
     for tx_hash, value in values.items():
-        signer_id = _signer_to_ask(value, wait_until)
+        signer_id = _awaited_signer(value, wait_until)
         if signer_id is not None:
             pairs.append((tx_hash, signer_id))
     values |= _read_from_node(fetcher, pairs, wait_until)
@@ -82,7 +82,7 @@ def _read_documents(
     return values
 
 
-def _signer_to_ask(value: TransactionResponse | LedgerError, wait_until: str) -> str | None:
+def _awaited_signer(value: TransactionResponse | LedgerError, wait_until: str) -> str | None:
     """Return the signer of a transaction that a node must wait for; None for any other."""
     if isinstance(value, LedgerError) or wait_until in _REACHED or value.result.has_finished():
         return None
@@ -98,12 +98,12 @@ def _read_from_node(
     received = fetcher.send(calls, "transactions")
     values: dict[tuple[str, str], Any] = dict(zip(pairs, received, strict=True))
     late = {pair: value for pair, value in values.items() if isinstance(value, rpc.TimedOut)}
-    # The errors are collected: each is compared with the timeout before it.
+    # Errors are collected, because `known_so_far` compares them with the timeout before.
     calls = [rpc.transaction_or_timeout(*pair, "NONE") for pair in late]
-    answers = fetcher.ledger.send_many(calls, on_error="collect", progress=False) if late else []
-    for (pair, value), answer in zip(late.items(), answers, strict=True):
-        values[pair] = rpc.known_so_far(value, answer)
-    return {pair[0]: _check_signer(answer, *pair) for pair, answer in values.items()}
+    later = fetcher.ledger.send_many(calls, on_error="collect", progress=False) if late else []
+    for (pair, value), later_value in zip(late.items(), later, strict=True):
+        values[pair] = rpc.known_so_far(value, later_value)
+    return {pair[0]: _check_signer(value, *pair) for pair, value in values.items()}
 
 
 def _check_signer(value: Any, tx_hash: str, signer_id: str) -> Any:
@@ -120,23 +120,23 @@ def _check_signer(value: Any, tx_hash: str, signer_id: str) -> Any:
 # Building traces --------------------------------------------------------------------------
 
 
-def source_of(answers: Sequence[TransactionResponse]) -> str:
-    """Return the source of results, for `attrs`: all that was requested."""
-    return ", ".join(dict.fromkeys(answer.source for answer in answers))
+def source_of(responses: Sequence[TransactionResponse]) -> str:
+    """Return the sources of responses, for `attrs`."""
+    return ", ".join(dict.fromkeys(response.source for response in responses))
 
 
 def build_traces(
-    ledger: Ledger, answers: Sequence[TransactionResponse], *, blocks: bool, progress: bool = True
+    ledger: Ledger, responses: Sequence[TransactionResponse], *, blocks: bool, progress: bool = True
 ) -> list[Trace]:
     """
     Build the traces of results; with `blocks`, read their blocks and the rules in force.
 
     Documents of the Transactions API have heights; their gas profiles are read from a node.
     """
-    spans = [answer.result.height_span() if blocks else None for answer in answers]
+    spans = [response.result.height_span() if blocks else None for response in responses]
     hashes = [
-        answer.result.block_hashes() if blocks and span is None else []
-        for answer, span in zip(answers, spans, strict=True)
+        response.result.block_hashes() if blocks and span is None else []
+        for response, span in zip(responses, spans, strict=True)
     ]
     rules_at = rules_by_span(ledger, spans)
     unique = list(dict.fromkeys(chain.from_iterable(hashes)))
@@ -146,28 +146,27 @@ def build_traces(
         "prover": partial(prove, ledger),
     }
 
-    def build(at: int, answer: TransactionResponse, places: dict[str, tuple[int, int]]) -> Trace:
-        own_headers = [headers[block_hash] for block_hash in hashes[at]]
-        rules_of_headers = common_rules([rules_in.get(h.epoch_id) for h in own_headers])
-        rules = rules_of_headers if spans[at] is None else rules_at[at]
-        attrs = provenance(ledger, source_of([answer]))
-        result, body = answer.result, answer.body
-        return Trace(result, body, blocks=places, rules=rules, attrs=attrs, **options)
+    def build(i: int, response: TransactionResponse, times: dict[str, tuple[int, int]]) -> Trace:
+        rules_of_blocks = [rules_in.get(headers[h].epoch_id) for h in hashes[i]]
+        rules = common_rules(rules_of_blocks) if spans[i] is None else rules_at[i]
+        attrs = provenance(ledger, source_of([response]))
+        result, body = response.result, response.body
+        return Trace(result, body, blocks=times, rules=rules, attrs=attrs, **options)
 
     traces = [
-        build(at, answer, {h: (headers[h].height, headers[h].time_ns or 0) for h in hashes[at]})
-        for at, answer in enumerate(answers)
+        build(i, response, {h: (headers[h].height, headers[h].time_ns or 0) for h in hashes[i]})
+        for i, response in enumerate(responses)
     ]
-    # Source: in recorded documents of the Transactions API each `gas_profile` is null. It is
-    # needed for receipts that do more than call, which burn gas that no result names.
+    # Receipts that do more than call need a gas profile: they burn gas that no result names.
+    # Source: in recorded documents of the Transactions API each `gas_profile` is null.
     lacking = {
-        at: trace
-        for at, trace in enumerate(traces)
-        if spans[at] is not None and trace._lacks_gas_profile()  # noqa: SLF001 - of this package
+        i: trace
+        for i, trace in enumerate(traces)
+        if spans[i] is not None and trace._lacks_gas_profile()  # noqa: SLF001 - of this package
     }
     senders = {trace.tx_hash or "": trace.signer_id or "" for trace in lacking.values()}
     profiled = transaction_documents.read_finished_from_node(ledger, senders)
-    for at, trace in lacking.items():
-        if answer := profiled.get(trace.tx_hash or ""):
-            traces[at] = build(at, answer, answers[at].result.block_places())
+    for i, trace in lacking.items():
+        if response := profiled.get(trace.tx_hash or ""):
+            traces[i] = build(i, response, responses[i].result.block_places())
     return traces

@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 
     Json = dict[str, Any]
 
-# Those of EXPERIMENTAL_receipt; the Transactions API has more.
+# The members of EXPERIMENTAL_receipt; the Transactions API has more.
 # Source: ReceiptView of nearcore, core/primitives/src/views.rs.
 _MEMBERS = ("predecessor_id", "priority", "receipt", "receipt_id", "receiver_id")
 
@@ -76,19 +76,19 @@ def trace(
     Raises
     ------
     InvalidRequestError
-        If an argument is malformed; nothing is sent then. If another account signed the
+        If an argument is malformed; then nothing is sent. Also if another account signed the
         transaction.
     UnknownTransactionError
-        If there is no such transaction, or the host does not have it.
+        If the transaction does not exist, or the host does not have it.
     TransactionTimeoutError
-        If the host does not know in time what became of the transaction.
+        If the host does not report the transaction's outcome in time.
 
     Notes
     -----
     Source: POST /v0/transactions of the Transactions API, or tx_status, on older nodes
     EXPERIMENTAL_tx_status, with heights and times from block; shards and rewards from
-    EXPERIMENTAL_protocol_config. The two give the same trace. While receipts have not run, a node
-    is asked unless `wait_until` is NONE, INCLUDED or INCLUDED_FINAL.
+    EXPERIMENTAL_protocol_config. Both sources give the same trace. While receipts are pending, the
+    transaction is read from a node, unless `wait_until` is NONE, INCLUDED or INCLUDED_FINAL.
 
     Examples
     --------
@@ -115,14 +115,14 @@ def _read_trace(ledger: Ledger, key: Key, level: str = "FINAL", *, blocks: bool 
 
 @contextmanager
 def _receipt_in_errors(ledger: Ledger, tx_hash: str) -> Iterator[None]:
-    """Recognize the id of a receipt in the error about an unknown transaction."""
+    """Change the remedy of the error if the hash is the id of a receipt."""
     try:
         yield
     except (UnknownTransactionError, TransactionTimeoutError) as error:
         with suppress(LedgerError):
-            of_receipt, _ = transaction_documents.receipt_origin(ledger, tx_hash)
+            origin_hash, _ = transaction_documents.receipt_origin(ledger, tx_hash)
             error.remedy = (
-                f"This is the id of a receipt of transaction {quote(of_receipt)}: pass that hash, "
+                f"This is the id of a receipt of transaction {quote(origin_hash)}: pass that hash, "
                 f"or read the receipt with receipt({quote(tx_hash)})."
             )
         raise
@@ -143,25 +143,25 @@ def verify(
     Parameters
     ----------
     transaction
-        The transaction's hash, or its trace, which may have been read from a file.
+        The transaction's hash, or its trace, also one that was read from a file.
     signer_id
-        The account that signed it, as for `trace`; for a trace leave it out.
+        The account that signed it, as for `trace`; leave it out if a trace is passed.
     trusted
         The hash of a block that you trust, as for `Trace.verify`.
     source
-        Where the proof is read from, as for `Trace.verify`.
+        The source of the proof, as for `Trace.verify`.
     ledger
-        The ledger to read the paths from; None is the session's default.
+        The ledger to read the proof from; None is the session's default.
 
     Returns
     -------
     proof
-        How far each outcome is proved, and why not further.
+        How far each outcome is proved, and the reason if it is not proved further.
 
     Raises
     ------
     ProofError
-        If a header or a list of validators is not what the chain commits to, or signatures are
+        If a header or a list of validators differs from the chain's commitment, or signatures are
         wrong or too few.
     LedgerError
         If the transaction, a block or the validators could not be read.
@@ -231,7 +231,7 @@ def traces(
     Parameters
     ----------
     tx_hashes
-        The transactions' hashes, read from the Transactions API, twenty a request. A pair of a
+        The transactions' hashes, read from the Transactions API, twenty per request. A pair of a
         hash and the account that signed the transaction is read from a node.
     on_error
         ``raise`` raises the first failure; ``collect`` also returns a frame of all failures,
@@ -241,13 +241,13 @@ def traces(
     -------
     traces
         A mapping from hash to `Trace`, in the order of `tx_hashes`. Its frames, such as
-        `receipts`, are those of a trace with `tx_hash` and `time` on each row, typed as
+        `receipts`, are the frames of all traces with `tx_hash` and `time` on each row, typed as
         `schema("traces_receipts")` and so on.
 
     Raises
     ------
     InvalidRequestError
-        If an argument is malformed; nothing is sent then. If another account signed a
+        If an argument is malformed; then nothing is sent. Also if another account signed a
         transaction and failures are not collected.
     LedgerError
         If a transaction is unknown or could not be read and failures are not collected,
@@ -282,10 +282,10 @@ def _read_traces(
     fetcher: Fetcher, keys: list[Key], level: str, *, blocks: bool, notes: Iterable[str] = ()
 ) -> Traces | tuple[Traces, pd.DataFrame]:
     results = read_results(fetcher, keys, level)
-    answers = list(results.values())
-    built = build_traces(fetcher.ledger, answers, blocks=blocks, progress=fetcher.progress)
-    by_hash, attrs = dict(zip(results, built, strict=True)), source_of(answers)
-    result = Traces(by_hash, attrs=provenance(fetcher.ledger, attrs), notes=notes)
+    responses = list(results.values())
+    built = build_traces(fetcher.ledger, responses, blocks=blocks, progress=fetcher.progress)
+    by_hash, source = dict(zip(results, built, strict=True)), source_of(responses)
+    result = Traces(by_hash, attrs=provenance(fetcher.ledger, source), notes=notes)
     return (result, errors_frame(fetcher.failures)) if fetcher.on_error == "collect" else result
 
 
@@ -343,14 +343,13 @@ def trace_block(
     Parameters
     ----------
     source
-        Where from: ``"rpc"``, a node, with a request for each chunk and transaction; or
+        The source: ``"rpc"``, a node, with a request for each chunk and transaction;
         ``"documents"``, the whole documents of this block and of those in which its receipts ran;
-        or ``"indexer_rpc"``, these from a node of your own, which has to serve them.
+        or ``"indexer_rpc"``, such documents from a node of your own, which has to serve them.
     wait_until
         The level to wait for: NONE, INCLUDED, EXECUTED_OPTIMISTIC, INCLUDED_FINAL,
         EXECUTED or FINAL. A transaction that does not reach it in time is returned as far
-        as it is known. From documents, which are final, transactions are as far as the last
-        final block.
+        as it is known. Documents are final, and show transactions up to the last final block.
     blocks
         Read the blocks in which the receipts ran, for heights and times, and the protocol
         configuration in force, for shards and contract rewards.
@@ -362,9 +361,9 @@ def trace_block(
     -------
     traces
         A mapping from hash to `Trace`, in the block's order. Its frames, such as `receipts`,
-        are those of a trace with `tx_hash` and `time` on each row, typed as
+        are the frames of all traces with `tx_hash` and `time` on each row, typed as
         `schema("traces_receipts")` and so on. Its `notes` name the items of the block that
-        have no trace, because they are no signed transactions.
+        have no trace, because they are not signed transactions.
 
     Raises
     ------
@@ -397,16 +396,15 @@ def trace_block(
         traces_read = _document_traces(fetcher, at, source, blocks=blocks)
         return (traces_read, errors_frame([])) if on_error == "collect" else traces_read
     included = transactions(at, progress=progress, ledger=ledger)
-    is_signed = included["kind"] == "signed"  # others have no sender to ask for
+    is_signed = included["kind"] == "signed"  # other items have no sender, and no trace
     pairs = included[is_signed][["tx_hash", "signer_id"]].itertuples(index=False, name=None)
-    notes = _notes_of_others(included[~is_signed]["tx_hash"])
+    notes = _notes_on_unsigned_items(included[~is_signed]["tx_hash"])
     return _read_traces(fetcher, list(dict.fromkeys(pairs)), wait_until, blocks=blocks, notes=notes)
 
 
-def _notes_of_others(hashes: Iterable[object]) -> list[str]:
-    """Return a note for each item of a block that has no trace."""
-    words = "is an item of a chunk, but no signed transaction: see ledgerkit.transactions()"
-    return [f"{tx_hash if isinstance(tx_hash, str) else 'it'} {words}" for tx_hash in hashes]
+def _notes_on_unsigned_items(hashes: Iterable[object]) -> list[str]:
+    note = "is an item of a chunk, but no signed transaction: see ledgerkit.transactions()"
+    return [f"{tx_hash if isinstance(tx_hash, str) else 'it'} {note}" for tx_hash in hashes]
 
 
 def _document_traces(fetcher: Fetcher, at: object, source: str, *, blocks: bool) -> Traces:
@@ -415,10 +413,10 @@ def _document_traces(fetcher: Fetcher, at: object, source: str, *, blocks: bool)
     height, block_hash = reference.height, None
     if height is None:
         height, block_hash = ledger.pin(reference)
-    answers, others = read_transactions(ledger, height, block_hash, source)
-    built = build_traces(ledger, answers, blocks=blocks, progress=fetcher.progress)
+    responses, others = read_transactions(ledger, height, block_hash, source)
+    built = build_traces(ledger, responses, blocks=blocks, progress=fetcher.progress)
     by_hash = {trace.tx_hash or "": trace for trace in built}
-    notes = _notes_of_others(item.hash for item in others)
+    notes = _notes_on_unsigned_items(item.hash for item in others)
     return Traces(by_hash, attrs=provenance(ledger, SOURCES[source]), notes=notes)
 
 
@@ -447,12 +445,12 @@ def receipts(
     Raises
     ------
     InvalidRequestError
-        If an argument is malformed; nothing is sent then. If another account signed the
+        If an argument is malformed; then nothing is sent. Also if another account signed the
         transaction.
     UnknownTransactionError
-        If there is no such transaction, or the host does not have it.
+        If the transaction does not exist, or the host does not have it.
     TransactionTimeoutError
-        If the host does not know in time what became of the transaction.
+        If the host does not report the transaction's outcome in time.
 
     Notes
     -----
@@ -483,12 +481,11 @@ def receipt(receipt_id: str, *, ledger: Ledger | None = None) -> dict[str, Any]:
     Returns
     -------
     receipt
-        The decoded JSON of EXPERIMENTAL_receipt, with exact integers (the Transactions API leaves
-        out `refund_to` where a node sends null), and these members:
+        The decoded JSON of EXPERIMENTAL_receipt, with exact integers, and these members:
         `block_height` and `block_timestamp` (nanoseconds since 1970) of the block in which the
-        receipt ran, None for a receipt of data or one that has not run; `transaction_hash`,
-        `signer_id`, `tx_block_height` and `tx_block_timestamp` of the transaction that it
-        belongs to, None where neither service knows it.
+        receipt ran, None for a data receipt or a pending one; `transaction_hash`, `signer_id`,
+        `tx_block_height` and `tx_block_timestamp` of the transaction that it belongs to, None if
+        neither service knows it. From the Transactions API, a `refund_to` of null is left out.
 
     Raises
     ------
@@ -516,7 +513,7 @@ def receipt(receipt_id: str, *, ledger: Ledger | None = None) -> dict[str, Any]:
     try:
         return _read_receipt(ledger, receipt_id)
     except UnknownReceiptError as error:
-        if ledger.network.transactions_url is None:  # a node finds no transaction by its hash alone
+        if ledger.network.transactions_url is None:  # a node needs the signer to find it
             error.remedy += " If it is the hash of a transaction, use trace()."
         else:
             with suppress(LedgerError):
@@ -532,9 +529,11 @@ def _read_receipt(ledger: Ledger, receipt_id: str) -> Json:
     if ledger.network.transactions_url is not None:
         with suppress(NotFoundError, RateLimitedError, TransportError):
             response = ledger.send(services.receipt_document(receipt_id))
-            return _receipt_body(response, receipt_id) | _origin_of(ledger, response, receipt_id)
+            return _receipt_body(response, receipt_id) | _origin_members(
+                ledger, response, receipt_id
+            )
     body: Json = ledger.send(rpc.receipt(receipt_id))
-    return body | _origin_of(ledger, _transaction_of_receipt(ledger, receipt_id), receipt_id)
+    return body | _origin_members(ledger, _transaction_of_receipt(ledger, receipt_id), receipt_id)
 
 
 def _receipt_body(response: TransactionResponse, receipt_id: str) -> Json:
@@ -556,20 +555,20 @@ def _transaction_of_receipt(ledger: Ledger, receipt_id: str) -> TransactionRespo
     return ledger.send(rpc.transaction(origin.transaction_hash, signer_id, "NONE"))
 
 
-def _origin_of(ledger: Ledger, response: TransactionResponse | None, receipt_id: str) -> Json:
+def _origin_members(ledger: Ledger, response: TransactionResponse | None, receipt_id: str) -> Json:
     """Return the members about the block of a receipt and about its transaction."""
     transaction = (response and response.transaction) or Transaction()
     first = response and response.result.transaction_outcome
     outcomes = response.result.outcomes if response else ()
-    own = next((outcome for outcome in outcomes if outcome.id == receipt_id), None)
+    ran = next((outcome for outcome in outcomes if outcome.id == receipt_id), None)
     hashes = [
         outcome.block_hash
-        for outcome in (own, first)
+        for outcome in (ran, first)
         if outcome and outcome.block_hash and outcome.block_height is None
     ]
     headers = headers_by_hash(ledger, list(dict.fromkeys(hashes)))
-    height, time_ns = _place_of(own, headers)
-    tx_height, tx_time_ns = _place_of(first, headers)
+    height, time_ns = _height_and_time(ran, headers)
+    tx_height, tx_time_ns = _height_and_time(first, headers)
     return {
         "block_height": height,
         "block_timestamp": time_ns,
@@ -580,7 +579,7 @@ def _origin_of(ledger: Ledger, response: TransactionResponse | None, receipt_id:
     }
 
 
-def _place_of(
+def _height_and_time(
     outcome: ExecutionOutcome | None, headers: Mapping[str, BlockHeader]
 ) -> tuple[int | None, int | None]:
     if outcome is None:
