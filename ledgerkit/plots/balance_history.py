@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 _MAX_LINES = 7
 _MAX_NAMES = 3  # accounts in the title; more are counted
-_MAX_DOTS = 120  # readings a line; of more, the dots would hide the line
+_MAX_DOTS = 120  # readings per line; more dots would hide the line
 _COLUMNS = ("account_id", "view", "contract_id", "time", "status")
 _PARTS = {"accounts": ("balance", "locked"), "ft": ("balance",), "staking": ("staked", "unstaked")}
 _QUANTITIES = {"accounts": "balance", "ft": "token balance", "staking": "stake"}
@@ -32,7 +32,7 @@ _STATUS_TEXTS = {
 
 
 class _Line(NamedTuple):
-    """One line: how to write its label, and its exact readings, None where unknown."""
+    """A line: the function that writes its label, and exact amounts, None where unknown."""
 
     label: Callable[[int], str]
     times: Any
@@ -44,12 +44,12 @@ class _Line(NamedTuple):
         return [float("nan") if v is None else self.unit.number(v) for v in self.amounts]
 
     @property
-    def known(self) -> list[int]:
+    def known_amounts(self) -> list[int]:
         return [amount for amount in self.amounts if amount is not None]
 
     @property
     def extent(self) -> float:
-        return self.unit.number(max(map(abs, self.known)))
+        return self.unit.number(max(map(abs, self.known_amounts)))
 
     def hover_texts(self) -> list[str]:
         return [
@@ -78,7 +78,7 @@ def history(
         Typed as ``schema("history")``: the result of ``lk.history(...)``, or several of them
         concatenated.
     view
-        Which of its views: ``accounts``, ``ft`` or ``staking``; None is the first in the frame.
+        The view to draw: ``accounts``, ``ft`` or ``staking``; None draws the first in the frame.
     change
         True draws the difference from each line's first known reading, which shows small
         steps of large amounts.
@@ -121,24 +121,24 @@ def history(
     ax = canvas.axes_or_new(ax, 8.0, 4.0)
     rows = frame[frame["view"] == view]
     units_of = _Units(view, decimals, token_units.read_units(tokens))
-    lines = [line for line in _lines(rows, view, units_of, change=change) if line.known]
+    lines = [line for line in _lines(rows, view, units_of, change=change) if line.known_amounts]
     notes = _notes(rows, len(lines))
     if not lines:
         reason = "no known amounts" if len(rows) else "no readings"
         return canvas.draw_empty(ax, frame, reason, *notes)
     lines = _farthest(lines)
-    handles = [_draw_line(ax, place, line) for place, line in enumerate(lines)]
+    handles = [_draw_line(ax, index, line) for index, line in enumerate(lines)]
     quantity = f"{'change in ' if change else ''}{_QUANTITIES[view]}"
     canvas.label_time_axes(ax, f"{quantity} ({token_units.axis_text(line.unit for line in lines)})")
     notes += token_units.note(line.unit for line in lines)
     accounts = list(dict.fromkeys(canvas.column_values(rows, "account_id")))
 
-    def usual(limit: int) -> str:
+    def default_title(limit: int) -> str:
         names = ", ".join(texts.shorten(account_id, limit) for account_id in accounts)
-        several = units.count_text(len(accounts), "account")
-        return f"{quantity} of {names if len(accounts) <= _MAX_NAMES else several}"
+        count = units.count_text(len(accounts), "account")
+        return f"{quantity} of {names if len(accounts) <= _MAX_NAMES else count}"
 
-    canvas.finish(ax, frame, title or usual, handles=handles, notes=notes)
+    canvas.finish(ax, frame, title or default_title, handles=handles, notes=notes)
     return ax
 
 
@@ -149,33 +149,33 @@ class _Units(NamedTuple):
     decimals: int | Mapping[str, int]
     units_of: Mapping[str, TokenUnit]
 
-    def of(self, contract_id: object) -> TokenUnit:
+    def unit_of(self, contract_id: object) -> TokenUnit:
         if self.view != "ft":
             return token_units.NEAR
         name, decimals = str(contract_id), self.decimals
-        places = decimals.get(name, 0) if isinstance(decimals, Mapping) else decimals
-        given = TokenUnit("tokens", places) if places else token_units.SMALLEST
-        return self.units_of.get(name, given)
+        n_decimals = decimals.get(name, 0) if isinstance(decimals, Mapping) else decimals
+        fallback = TokenUnit("tokens", n_decimals) if n_decimals else token_units.SMALLEST
+        return self.units_of.get(name, fallback)
 
 
 def _lines(rows: pd.DataFrame, view: str, units_of: _Units, *, change: bool) -> list[_Line]:
-    """Build a line per account, contract and part; secondary parts that are always 0 have none."""
+    """Build a line per account, contract and part, without secondary parts that are always 0."""
     lines = []
     has_several = len(set(rows["account_id"])) > 1
     keys = ["account_id", "contract_id"]
-    for (account_id, contract_id), own in rows.groupby(keys, sort=False, dropna=False):
-        ordered = own.sort_values("time", kind="stable")
+    for (account_id, contract_id), readings in rows.groupby(keys, sort=False, dropna=False):
+        ordered = readings.sort_values("time", kind="stable")
         names = [account_id] if has_several else []
         names += [contract_id] if view != "accounts" else []
-        unit = units_of.of(contract_id)
+        unit = units_of.unit_of(contract_id)
         times = ordered["time"].dt.tz_localize(None).to_numpy()
         for part in _PARTS[view]:
-            exact = canvas.column_values(ordered, part)
-            start = next((v for v in exact if v is not None), 0) if change else 0
-            exact = [None if v is None else v - start for v in exact]
-            if part == _PARTS[view][0] or any(exact):
+            amounts = canvas.column_values(ordered, part)
+            first = next((v for v in amounts if v is not None), 0) if change else 0
+            amounts = [None if v is None else v - first for v in amounts]
+            if part == _PARTS[view][0] or any(amounts):
                 label = partial(_label, names, unit.symbol if view == "ft" else "", part)
-                lines.append(_Line(label, times, exact, unit))
+                lines.append(_Line(label, times, amounts, unit))
     return lines
 
 
@@ -189,19 +189,19 @@ def _label(names: Sequence[object], symbol: str, part: str, limit: int) -> str:
 
 
 def _farthest(lines: list[_Line]) -> list[_Line]:
-    chosen = sorted(range(len(lines)), key=lambda place: -lines[place].extent)[:_MAX_LINES]
-    return [lines[place] for place in sorted(chosen)]
+    chosen = sorted(range(len(lines)), key=lambda index: -lines[index].extent)[:_MAX_LINES]
+    return [lines[index] for index in sorted(chosen)]
 
 
-def _draw_line(ax: Axes, place: int, line: _Line) -> Any:
+def _draw_line(ax: Axes, index: int, line: _Line) -> Any:
     has_dots = len(line.amounts) <= _MAX_DOTS
     values = line.values
     (handle,) = ax.step(
         line.times,
         values,
         where="post",
-        color=inks.inside(ax).shape(inks.CYCLE[place]),
-        ls=canvas.LINE_STYLES[place],
+        color=inks.inside(ax).shape(inks.CYCLE[index]),
+        ls=canvas.LINE_STYLES[index],
         lw=1.8,
         marker="o" if has_dots else None,
         markersize=3,
@@ -210,7 +210,7 @@ def _draw_line(ax: Axes, place: int, line: _Line) -> Any:
     canvas.set_hover(handle, *(line.hover_texts() if has_dots else [line.label(200)]))
     # matplotlib leaves NaN readings out of the limits: a gap at an end would not be visible.
     ends = canvas.mpl("dates").date2num([line.times.min(), line.times.max()])
-    ax.update_datalim([(end, line.unit.number(line.known[0])) for end in ends])
+    ax.update_datalim([(end, line.unit.number(line.known_amounts[0])) for end in ends])
     return handle
 
 

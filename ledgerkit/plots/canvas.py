@@ -22,13 +22,13 @@ if TYPE_CHECKING:
 
 LINE_STYLES = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)), (0, (1, 1)), (0, (8, 2)))
 _TITLE = SMALL + 2  # points
-_WIDEST_TIME = "00:00:00.0"  # of the labels of a time axis
-_HOUR = 1 / 24  # of a day, which is 1 on a time axis
+_WIDEST_TIME = "00:00:00.0"  # the widest label of a time axis
+_HOUR = 1 / 24  # days, the unit of a time axis
 _MAX_NETWORK = 30  # characters
-_LINE_HEIGHT = 1.25  # of the font size
+_LINE_HEIGHT = 1.25  # font sizes
 _GAP = 8.0  # points between the title and the network
-_SIDE_SHARE = 0.6  # of the axes, before they shrink to make room for labels beside them
-# Points of a legend that are not text: beside each entry, and at the ends of a line.
+_SIDE_SHARE = 0.6  # of the axes' width; longer labels are shortened
+# Points of a legend without text: the handle of an entry, and the ends of a line.
 _HANDLE, _LEGEND_ENDS = 3.6 * SMALL, 0.5 * SMALL
 _BACKGROUND: ContextVar[str | None] = ContextVar("background", default=None)
 
@@ -59,17 +59,19 @@ def stacked_axes(count: int, width: float, height: float) -> list[Axes]:
     grid = figure.add_gridspec(count, 1)
     first.set_subplotspec(grid[0])
     face = first.get_facecolor()
-    others = [figure.add_subplot(grid[at], sharex=first, facecolor=face) for at in range(1, count)]
+    others = [
+        figure.add_subplot(grid[index], sharex=first, facecolor=face) for index in range(1, count)
+    ]
     return [first, *(axes_or_new(ax, width, height) for ax in others)]
 
 
 def _new_axes(width: float, height: float) -> Axes:
-    """Return the axes of a new figure: of pyplot's, unless `without_pyplot` is in effect."""
+    """Return the axes of a new figure, made by pyplot unless `without_pyplot` is in effect."""
     background = _BACKGROUND.get()
     options: dict[str, Any] = {"figsize": (width, height), "layout": "constrained"}
     if background is None:
         ax: Axes = mpl("pyplot").subplots(**options)[1]
-        # As the last line of a cell the axes would be printed below the picture of their figure.
+        # Otherwise a cell that ends with the axes prints them below their figure.
         ax._ipython_display_ = partial(_display, ax)  # type: ignore[attr-defined]  # for IPython
         return ax
     figure = mpl("figure").Figure(facecolor=background, **options)
@@ -79,7 +81,7 @@ def _new_axes(width: float, height: float) -> Axes:
 
 def _display(ax: Axes) -> None:
     """Display the figure of the axes, unless the notebook displays it at the end of the cell."""
-    if not mpl("pyplot").fignum_exists(ax.figure.number):  # type: ignore[union-attr]  # it had one
+    if not mpl("pyplot").fignum_exists(ax.figure.number):  # type: ignore[union-attr]  # never None here
         extras.require("IPython.display", "notebook", "A plot").display(ax.figure)
 
 
@@ -166,16 +168,16 @@ def label_x_axis(ax: Axes, label: str) -> None:
 
 
 def label_rows(
-    ax: Axes, labels: Sequence[Callable[[int], str]], *, beside: Sequence[str] = ()
+    ax: Axes, labels: Sequence[Callable[[int], str]], *, right_texts: Sequence[str] = ()
 ) -> None:
     """
     Label rows from top to bottom; the labels shorten their names as far as necessary.
 
-    `beside` are the texts at the right, which need room, too.
+    `right_texts` are written at the right of the rows and need room, too.
     """
-    room = side_room(ax) - max(map(texts.width, beside), default=0.0)
-    written = [texts.fit(label, room) for label in labels]
-    ax.set_yticks(range(len(labels)), written, size=SMALL, parse_math=False)
+    room = side_room(ax) - max(map(texts.width, right_texts), default=0.0)
+    shortened = [texts.fit(label, room) for label in labels]
+    ax.set_yticks(range(len(labels)), shortened, size=SMALL, parse_math=False)
     ax.set_ylim(len(labels) - 0.5, -0.5)
     hide_spines(ax)
     ax.tick_params(axis="y", length=0)
@@ -185,7 +187,7 @@ def label_rows(
 def label_time_axes(ax: Axes, unit: str) -> None:
     """Label the time below and the amounts, with all digits, at the left."""
     dates = mpl("dates")
-    widen_single_place(ax, _HOUR)
+    widen_single_position(ax, _HOUR)
     max_ticks = int(size(ax)[0] // (texts.width(_WIDEST_TIME) + SMALL))
     locator = dates.AutoDateLocator(minticks=3, maxticks=max(3, max_ticks))
     locator.intervald[dates.SECONDLY] = [1, 2, 5, 10, 15, 30]
@@ -203,16 +205,16 @@ def label_time_axes(ax: Axes, unit: str) -> None:
     hide_spines(ax, keep=("bottom", "left"))
 
 
-def widen_single_place(ax: Axes, width: float) -> None:
-    """Show so much around the only place of the horizontal axis; matplotlib shows years."""
+def widen_single_position(ax: Axes, width: float) -> None:
+    """Set the width of a horizontal axis with one position, where matplotlib would show years."""
     shared = ax.get_shared_x_axes().get_siblings(ax)
-    left = min(each.dataLim.x0 for each in shared)
-    right = max(each.dataLim.x1 for each in shared)
+    left = min(sibling.dataLim.x0 for sibling in shared)
+    right = max(sibling.dataLim.x1 for sibling in shared)
     if left == right:
         ax.set_xlim(left - width / 2, left + width / 2)
 
 
-def write_beside(ax: Axes, text: str, x: float, y: float, *, points: float = 4.0) -> None:
+def label_point(ax: Axes, text: str, x: float, y: float, *, points: float = 4.0) -> None:
     """Write a text to the right of a point."""
     offset: dict[str, Any] = {"xytext": (points, 0), "textcoords": "offset points"}
     colour = inks.outside(ax).text_colour(inks.inside(ax).text)
@@ -241,7 +243,7 @@ def finish(
     is_laid_out: bool = False,
 ) -> None:
     """
-    Write title, network and legend above the axes, and notes below; the axes' labels are there.
+    Write title, network and legend above the labelled axes, and notes below.
 
     A function as `title` formats it with names shortened to a number of characters.
     """
@@ -303,7 +305,7 @@ def _legend_columns(widths: Sequence[float], room: float) -> list[Sequence[float
     columns: list[Sequence[float]] = []
     for n_columns in range(len(widths), 0, -1):
         length, n_longer = divmod(len(widths), n_columns)
-        ends = [at * length + min(at, n_longer) for at in range(n_columns + 1)]
+        ends = [column * length + min(column, n_longer) for column in range(n_columns + 1)]
         columns = [widths[start:end] for start, end in pairwise(ends)]
         if sum(map(max, columns)) <= room:
             break

@@ -18,11 +18,11 @@ if TYPE_CHECKING:
     from ledgerkit.plots.inks import Inks
     from ledgerkit.plots.receipt_rows import Row, Rows
 
-_COLOURED = 6  # contracts with a colour of their own
+_MAX_COLOURED = 6  # contracts; the others share a colour
 # Both contain a space, so neither can be an account id.
 _OTHERS, _REFUNDS = "other contracts", "refund receipts"
 _MIN_WIDTH = 0.3  # points; narrower boxes are not drawn
-_PADDING = 4.0  # points of a box beside its label
+_PADDING = 4.0  # points of a box that its label leaves free
 _MIN_LEVEL_HEIGHT = 0.9  # lines of text; lower boxes have no label
 _HATCHES = ("", "//", "||", "\\\\", "xx", "--", "")
 
@@ -74,9 +74,9 @@ def gas_icicle(receipts: pd.DataFrame, *, ax: Axes | None = None, title: str | N
     _label_axes(ax, levels, total)
     boxes, n_narrow = _draw_boxes(ax, rows, burnt, list(gas_by_name))
     notes += texts.count_note("receipts too narrow to draw", n_narrow)
-    usual = f"{units.gas_amount(total)} in {rows.summary}"
+    default_title = f"{units.gas_amount(total)} in {rows.summary}"
     handles = _legend_handles(ax, gas_by_name, total)
-    canvas.finish(ax, receipts, title or usual, handles=handles, notes=notes)
+    canvas.finish(ax, receipts, title or default_title, handles=handles, notes=notes)
     _label_boxes(ax, boxes, levels)
     return ax
 
@@ -87,10 +87,10 @@ def _tgas(gas: int) -> float:
 
 def _subtree_gas(rows: Rows) -> list[int]:
     burnt = [row.gas for row in rows.rows]
-    for at in reversed(range(len(burnt))):
-        parent = rows.rows[at].parent
+    for index in reversed(range(len(burnt))):
+        parent = rows.rows[index].parent
         if parent >= 0:
-            burnt[parent] += burnt[at]
+            burnt[parent] += burnt[index]
     return burnt
 
 
@@ -103,8 +103,8 @@ def _gas_by_name(rows: Rows) -> dict[str, int]:
         else:
             by_contract[row.receiver_id] = by_contract.get(row.receiver_id, 0) + row.gas
     order = sorted(by_contract, key=lambda name: (-by_contract[name], name))
-    largest = {name: by_contract[name] for name in order[:_COLOURED]}
-    others = sum(by_contract[name] for name in order[_COLOURED:])
+    largest = {name: by_contract[name] for name in order[:_MAX_COLOURED]}
+    others = sum(by_contract[name] for name in order[_MAX_COLOURED:])
     sums = {_OTHERS: others, _REFUNDS: refunds}
     return largest | {name: gas for name, gas in sums.items() if gas}
 
@@ -114,15 +114,15 @@ def _style(name: str, legend: Sequence[str], ink: Inks) -> dict[str, Any]:
         return {"facecolor": ink.face, "edgecolor": ink.faint}
     if name not in legend or name == _OTHERS:
         return {"facecolor": ink.faint, "edgecolor": ink.face}
-    place = legend.index(name)
-    style = {"facecolor": ink.shape(inks.CYCLE[place]), "edgecolor": ink.face}
-    return {**style, "hatch": _HATCHES[place], "hatch_linewidth": 0.6}
+    index = legend.index(name)
+    style = {"facecolor": ink.shape(inks.CYCLE[index]), "edgecolor": ink.face}
+    return {**style, "hatch": _HATCHES[index], "hatch_linewidth": 0.6}
 
 
 def _draw_boxes(
     ax: Axes, rows: Rows, burnt: list[int], legend: Sequence[str]
 ) -> tuple[list[tuple[Any, Row]], int]:
-    """Draw a box per row, below the box of its parent; count the receipts without a box."""
+    """Draw a box per row, below its parent's; count the receipts that are too narrow."""
     rectangle, ink = canvas.mpl("patches").Rectangle, inks.inside(ax)
     styles = {name: _style(name, legend, ink) for name in (*legend, _OTHERS, _REFUNDS)}
     points_per_gas = canvas.size(ax)[0] / sum(row.gas for row in rows.rows)
@@ -146,11 +146,11 @@ def _starts(rows: Rows, burnt: list[int]) -> list[int]:
     """Return the gas at which each box begins: roots side by side, children from the left."""
     starts = [0] * len(burnt)
     next_child: dict[int, int] = {}
-    for at, row in enumerate(rows.rows):
+    for index, row in enumerate(rows.rows):
         start = next_child.get(row.parent, 0)
-        starts[at] = start
-        next_child[row.parent] = start + burnt[at]
-        next_child[at] = start
+        starts[index] = start
+        next_child[row.parent] = start + burnt[index]
+        next_child[index] = start
     return starts
 
 

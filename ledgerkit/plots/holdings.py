@@ -126,17 +126,17 @@ def balances(
     amounts = [row.unit.label(row.amount or 0, canvas.side_room(ax)) for row in drawn]
     names = {"has_account": len(accounts) > 1, "has_token": not by_account}
     labels = [partial(row.label, **names) for row in drawn]
-    canvas.label_rows(ax, labels, beside=amounts)
+    canvas.label_rows(ax, labels, right_texts=amounts)
     _draw_balances(ax, drawn, amounts)
     unit = drawn[0].unit.symbol if is_one_token else "each token in its own unit"
     ax.set_xlabel(f"balance ({unit}, log scale)", size=SMALL, parse_math=False)
 
-    def usual(limit: int) -> str:
+    def default_title(limit: int) -> str:
         if by_account:
             return f"holders of {drawn[0].token(limit)}"
         return f"tokens of {texts.join_names(accounts, limit)}"
 
-    canvas.finish(ax, ft_frame, title or usual, notes=notes)
+    canvas.finish(ax, ft_frame, title or default_title, notes=notes)
     return ax
 
 
@@ -159,7 +159,7 @@ def _draw_balances(ax: Axes, drawn: Sequence[_Balance], amounts: Sequence[str]) 
     dots = ax.scatter(values, levels, s=46, c=ink.shape(inks.BLUE), zorder=3)
     canvas.set_hover(dots, *[f"{row.account_id}, {row.token(200)}: {row.text}" for row in drawn])
     for level, amount in enumerate(amounts):
-        canvas.write_beside(ax, amount, values[level], level, points=7)
+        canvas.label_point(ax, amount, values[level], level, points=7)
     ax.set_xlim(low, high)
     _label_log_axis(ax, low, high)
 
@@ -171,7 +171,7 @@ def _label_log_axis(ax: Axes, low: float, high: float) -> None:
         ax.xaxis.set_major_formatter(lambda value, _: texts.format_number(value))
         widest = max(map(texts.format_number, (low, high)), key=texts.width)
     n_ticks = int(canvas.size(ax)[0] // (texts.width(widest) + SMALL))
-    if high < _LONG_NUMBER and 5 * log10(high / low) < n_ticks:  # 2 and 5 stand close together
+    if high < _LONG_NUMBER and 5 * log10(high / low) < n_ticks:  # 2 and 5 are close together
         steps = [1.0, 2.0, 5.0]
     ax.xaxis.set_major_locator(ticker.LogLocator(subs=steps, numticks=max(2, n_ticks)))
     ax.xaxis.set_minor_formatter(ticker.NullFormatter())
@@ -242,13 +242,13 @@ def staking(positions: pd.DataFrame, *, ax: Axes | None = None, title: str | Non
     """
     rows = canvas.read_rows(positions, _POSITIONS, "lk.staking(..., positions=True)")
     has_several = len({row[0] for row in rows}) > 1
-    known = [_stake_bar(row, with_account=has_several) for row in rows if None not in row[2:4]]
-    bars = sorted((bar for bar in known if bar.total), key=lambda bar: -bar.total)
+    known_bars = [_stake_bar(row, with_account=has_several) for row in rows if None not in row[2:4]]
+    bars = sorted((bar for bar in known_bars if bar.total), key=lambda bar: -bar.total)
     total = units.near_amount(sum(bar.total for bar in bars))
     bars, smaller = bars[:_MAX_POOLS], bars[_MAX_POOLS:]
     ax = canvas.axes_or_new(ax, 7.5, 1.4 + _ROW_HEIGHT * max(2, len(bars)))
     positions_text = units.count_text(len(rows), "position")
-    n_unknown = len(rows) - len(known)
+    n_unknown = len(rows) - len(known_bars)
     notes = [f"unknown: {n_unknown:,} of {positions_text}"] if n_unknown else []
     if smaller:
         stake = units.near_amount(sum(bar.total for bar in smaller))
@@ -284,9 +284,9 @@ def _draw_stake(ax: Axes, bars: list[_Bar]) -> list[Any]:
             amount = units.near_amount(bar.parts[part])
             canvas.set_hover(patch, f"{bar.label(200)}: {amount} {label}")
     totals = [units.near_amount(bar.total) for bar in bars]
-    canvas.label_rows(ax, [bar.label for bar in bars], beside=totals)
+    canvas.label_rows(ax, [bar.label for bar in bars], right_texts=totals)
     for level, bar in enumerate(bars):
-        canvas.write_beside(ax, totals[level], _near(bar.total), level)
+        canvas.label_point(ax, totals[level], _near(bar.total), level)
     ax.set_xlim(0, max(_near(bar.total) for bar in bars) * 1.02)
     canvas.label_x_axis(ax, "stake (NEAR)")
     return handles
@@ -338,18 +338,17 @@ def exposure(frame: pd.DataFrame, *, ax: Axes | None = None, title: str | None =
     hatches = ["///" if name == _NOT_INDEXED else "" for name in counts]
     style: dict[str, Any] = {"color": colours, "hatch": hatches, "edgecolor": ink.face}
     drawn = ax.barh(levels, list(counts.values()), height=0.66, linewidth=0, **style)
-    # The names of classes are those of the frame's schema, written as words.
     names = [str(name).replace("_", " ") for name in counts]
     canvas.label_rows(ax, [partial(texts.shorten, name) for name in names])
     for level, (name, count) in enumerate(zip(names, counts.values(), strict=True)):
         text = f"{count:,} ({texts.percent(count, len(classes))})"
-        canvas.write_beside(ax, text, count, level)
+        canvas.label_point(ax, text, count, level)
         canvas.set_hover(drawn[level], f"{name}: {text}")
     ax.set_xlim(0, max(counts.values()) * 1.02)
     canvas.label_x_axis(ax, "number of accounts")
     ax.xaxis.set_major_locator(canvas.mpl("ticker").MaxNLocator(integer=True))
-    usual = f"{units.count_text(len(classes), 'account')} by staking exposure"
-    canvas.finish(ax, frame, title or usual)
+    default_title = f"{units.count_text(len(classes), 'account')} by staking exposure"
+    canvas.finish(ax, frame, title or default_title)
     return ax
 
 
@@ -399,7 +398,7 @@ def concentration(
     if not balances_of:
         return canvas.draw_empty(ax, holders, "no holders listed")
     drawn = list(balances_of.items())[:_MAX_TOKENS]
-    lines = [_draw_lorenz_curve(ax, place, *item) for place, item in enumerate(drawn)]
+    lines = [_draw_lorenz_curve(ax, index, *item) for index, item in enumerate(drawn)]
     faint = inks.inside(ax).faint
     lines += ax.plot([0, 100], [0, 100], color=faint, lw=0.8, label="equal balances")
     ax.set_xlim(0, 100)
@@ -408,12 +407,12 @@ def concentration(
     ax.set_ylabel("% of the total balance", size=SMALL)
     canvas.hide_spines(ax, keep=("bottom", "left"))
     notes = texts.count_note("tokens not drawn", len(balances_of) - len(drawn))
-    usual = "concentration among listed holders"
-    canvas.finish(ax, holders, title or usual, handles=lines, notes=notes)
+    default_title = "concentration among listed holders"
+    canvas.finish(ax, holders, title or default_title, handles=lines, notes=notes)
     return ax
 
 
-def _draw_lorenz_curve(ax: Axes, place: int, contract_id: str, amounts: list[int]) -> Any:
+def _draw_lorenz_curve(ax: Axes, index: int, contract_id: str, amounts: list[int]) -> Any:
     amounts = sorted(amounts)
     total = sum(amounts)
     sums = [0, *accumulate(amounts)]
@@ -425,10 +424,10 @@ def _draw_lorenz_curve(ax: Axes, place: int, contract_id: str, amounts: list[int
         lambda limit: f"{texts.shorten(contract_id, limit)}: {facts}", canvas.legend_room(ax)
     )
     (line,) = ax.plot(
-        [100 * at / len(amounts) for at in range(len(sums))],
+        [100 * n_holders / len(amounts) for n_holders in range(len(sums))],
         [100 * part / total for part in sums],
-        color=inks.inside(ax).shape(inks.CYCLE[place]),
-        ls=canvas.LINE_STYLES[place],
+        color=inks.inside(ax).shape(inks.CYCLE[index]),
+        ls=canvas.LINE_STYLES[index],
         lw=2,
         label=label,
     )

@@ -16,9 +16,9 @@ WHITE, GREY = "#FFFFFF", "#999999"
 CYCLE = (BLUE, ORANGE, GREEN, PURPLE, SKY, VERMILION, YELLOW)
 # Contrast ratios of WCAG 2.2, success criteria 1.4.3 (text) and 1.4.11 (graphical objects).
 TEXT_CONTRAST, SHAPE_CONTRAST = 4.5, 3.0
-_LINEAR_PART = 0.04045  # of the sRGB curve
-_SHADE = 0.12  # of the way from the background to black or white
-_TINT = 0.6  # of the way from the background to the colour
+_LINEAR_PART = 0.04045  # the part of the sRGB curve that is a line
+_SHADE = 0.12  # share of the text's colour in a shade
+_TINT = 0.6  # share of the colour in a tint
 _STEPS = 50
 
 
@@ -50,13 +50,15 @@ class Inks:
 
 def inside(ax: Axes) -> Inks:
     """Return the colours for what is drawn inside the axes."""
-    return _inks(_blend(ax.get_facecolor(), outside(ax).face))
+    return _choose_inks(_blend(ax.get_facecolor(), outside(ax).face))
 
 
 def outside(ax: Axes) -> Inks:
     """Return the colours for what is written around the axes."""
     figure: Any = ax.get_figure(root=True)
-    return _inks(_blend(ax.figure.get_facecolor(), _blend(figure.get_facecolor(), _page())))
+    return _choose_inks(
+        _blend(ax.figure.get_facecolor(), _blend(figure.get_facecolor(), _page_colour()))
+    )
 
 
 def readable(colour: Any, face: str, ratio: float) -> str:
@@ -74,9 +76,9 @@ def on_colour(background: Any) -> str:
     return max(BLACK, WHITE, key=lambda colour: contrast(colour, background))
 
 
-def contrast(one: Any, other: Any) -> float:
+def contrast(colour: Any, other: Any) -> float:
     """Compute the contrast ratio of two opaque colours, from 1 to 21, as WCAG defines it."""
-    dark, light = sorted((_luminance(one), _luminance(other)))
+    dark, light = sorted((_luminance(colour), _luminance(other)))
     return (light + 0.05) / (dark + 0.05)
 
 
@@ -89,10 +91,10 @@ def _luminance(colour: Any) -> float:
     return 0.2126 * red + 0.7152 * green + 0.0722 * blue
 
 
-def _inks(face: str) -> Inks:
-    """Choose the colours for a background: the text's is that of the style, if it is readable."""
-    usual = _hex(_style_text())
-    text = usual if contrast(usual, face) >= TEXT_CONTRAST else on_colour(face)
+def _choose_inks(face: str) -> Inks:
+    """Choose the colours for a background; text has the style's colour if that is readable."""
+    style_text = _hex(_style_text())
+    text = style_text if contrast(style_text, face) >= TEXT_CONTRAST else on_colour(face)
     return Inks(
         face=face,
         text=text,
@@ -101,7 +103,7 @@ def _inks(face: str) -> Inks:
     )
 
 
-def _page() -> str:
+def _page_colour() -> str:
     """Return the likely colour of the page below a transparent figure."""
     return BLACK if on_colour(_style_text()) == BLACK else WHITE
 
@@ -111,8 +113,8 @@ def _blend(colour: Any, below: str) -> str:
     return _mix(below, _hex(colour), _colors().to_rgba(colour)[3])
 
 
-def _mix(one: str, other: str, share: float) -> str:
-    pairs = zip(_colors().to_rgb(one), _colors().to_rgb(other), strict=True)
+def _mix(colour: str, other: str, share: float) -> str:
+    pairs = zip(_colors().to_rgb(colour), _colors().to_rgb(other), strict=True)
     return _hex(tuple(a + (b - a) * share for a, b in pairs))
 
 

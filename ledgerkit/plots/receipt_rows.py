@@ -33,7 +33,7 @@ STATES = tuple(_COLOURS)
 MARKERS = {OK: "o", FAILED: "X", UNKNOWN: "D", WAITING: "o", REFUND: "."}
 SOURCE = "lk.receipts or Trace.receipts"
 MAX_UNMERGED = 45  # rows; in a larger plot, equal receipts share a row
-_MAX_ROWS = 400  # a plot of more rows would be unreadable
+_MAX_ROWS = 400  # more rows would be unreadable
 _ROW_HEIGHT = 0.23  # inches
 _MAX_HEIGHT, _MIN_HEIGHT = 12.0, 1.7  # inches
 _DASHES = (0, (4, 2))
@@ -99,11 +99,11 @@ class Rows:
     def preorder(self) -> list[int]:
         """Return the indexes of the rows so that each row is followed by its descendants."""
         order: list[int] = []
-        stack = [at for at in reversed(range(len(self.rows))) if self.rows[at].parent < 0]
+        stack = [index for index in reversed(range(len(self.rows))) if self.rows[index].parent < 0]
         while stack:
-            at = stack.pop()
-            order.append(at)
-            stack += reversed(self.rows[at].children)
+            index = stack.pop()
+            order.append(index)
+            stack += reversed(self.rows[index].children)
         return order
 
     def states(self) -> list[str]:
@@ -113,7 +113,7 @@ class Rows:
 
 
 def merged_rows(receipts: pd.DataFrame) -> Rows:
-    """Read the rows of all receipts; of many receipts, equal ones are merged."""
+    """Read the rows of all receipts; if there are many, equal receipts share a row."""
     rows = _merge_equal(_read_rows(receipts))
     n_failed = sum(row.times for row in rows.rows if row.state == FAILED)
     failed = f", {n_failed:,} failed" if n_failed else ""
@@ -121,38 +121,40 @@ def merged_rows(receipts: pd.DataFrame) -> Rows:
 
 
 def drawn_rows(receipts: pd.DataFrame) -> Rows:
-    """Read at most 400 rows: failures, the critical path and the first, each with its ancestors."""
+    """Read at most 400 rows: failures, the critical path, then the first ones, with ancestors."""
     rows = merged_rows(receipts)
     if len(rows.rows) <= _MAX_ROWS:
         return rows
     chosen: set[int] = set()
-    for at in sorted(range(len(rows.rows)), key=lambda at: (_rank(rows.rows[at]), at)):
-        path = _path_to(rows.rows, at, chosen)
+    for index in sorted(range(len(rows.rows)), key=lambda index: (_rank(rows.rows[index]), index)):
+        path = _path_to(rows.rows, index, chosen)
         if len(chosen) + len(path) <= _MAX_ROWS:
             chosen.update(path)
-    place = {at: new for new, at in enumerate(sorted(chosen))}
+    new_index = {index: position for position, index in enumerate(sorted(chosen))}
     selected = [
         replace(
-            rows.rows[at],
-            parent=place.get(rows.rows[at].parent, -1),
-            children=[place[child] for child in rows.rows[at].children if child in place],
+            rows.rows[index],
+            parent=new_index.get(rows.rows[index].parent, -1),
+            children=[
+                new_index[child] for child in rows.rows[index].children if child in new_index
+            ],
         )
-        for at in place
+        for index in new_index
     ]
     n_hidden = rows.total - sum(row.times for row in selected)
     note = (
         f"{n_hidden:,} of {rows.total:,} receipts are not drawn: failed receipts, the critical "
         "path and the first receipts come first"
     )
-    row_of = {name: place[at] for name, at in rows.row_of.items() if at in place}
+    row_of = {name: new_index[index] for name, index in rows.row_of.items() if index in new_index}
     return Rows(selected, row_of, rows.summary, (note,))
 
 
-def _path_to(rows: Sequence[Row], at: int, chosen: set[int]) -> list[int]:
+def _path_to(rows: Sequence[Row], index: int, chosen: set[int]) -> list[int]:
     path = []
-    while at >= 0 and at not in chosen:
-        path.append(at)
-        at = rows[at].parent
+    while index >= 0 and index not in chosen:
+        path.append(index)
+        index = rows[index].parent
     return path
 
 
@@ -199,14 +201,14 @@ def _merge_equal(rows: Rows) -> Rows:
     index_of: dict[tuple[int, int], int] = {}
     for row, key in zip(rows.rows, _subtree_keys(rows.rows), strict=True):
         parent = row_of[rows.rows[row.parent].receipt_id] if row.parent >= 0 else -1
-        at = index_of.setdefault((parent, key), len(merged))
-        row_of[row.receipt_id] = at
-        if at < len(merged):
-            merged[at].add(row)
+        index = index_of.setdefault((parent, key), len(merged))
+        row_of[row.receipt_id] = index
+        if index < len(merged):
+            merged[index].add(row)
             continue
         merged.append(replace(row, parent=parent, children=[]))
         if parent >= 0:
-            merged[parent].children.append(at)
+            merged[parent].children.append(index)
     return Rows(merged, row_of)
 
 
@@ -214,11 +216,19 @@ def _subtree_keys(rows: Sequence[Row]) -> list[int]:
     """Return a number per row; rows with equal subtrees have equal numbers."""
     numbers: dict[tuple[Any, ...], int] = {}
     keys = [0] * len(rows)
-    for at in reversed(range(len(rows))):
-        row = rows[at]
-        below = tuple(sorted(keys[child] for child in row.children))
-        key = (row.is_refund, row.action, row.receiver_id, row.state, row.height, row.shard, below)
-        keys[at] = numbers.setdefault(key, len(numbers))
+    for index in reversed(range(len(rows))):
+        row = rows[index]
+        child_keys = tuple(sorted(keys[child] for child in row.children))
+        key = (
+            row.is_refund,
+            row.action,
+            row.receiver_id,
+            row.state,
+            row.height,
+            row.shard,
+            child_keys,
+        )
+        keys[index] = numbers.setdefault(key, len(numbers))
     return keys
 
 
@@ -245,10 +255,10 @@ def labelled_rows(rows: Sequence[Row], capacity: float) -> list[int]:
     step = max(1.0, len(rows) / max(1.0, capacity))
     is_free = [True] * len(rows)
     chosen: list[int] = []
-    for at in sorted(range(len(rows)), key=lambda at: (_rank(rows[at]), at)):
-        if is_free[at]:
-            chosen.append(at)
-            first, last = max(0, at - ceil(step) + 1), at + ceil(step)
+    for index in sorted(range(len(rows)), key=lambda index: (_rank(rows[index]), index)):
+        if is_free[index]:
+            chosen.append(index)
+            first, last = max(0, index - ceil(step) + 1), index + ceil(step)
             is_free[first:last] = [False] * len(is_free[first:last])
     return sorted(chosen)
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from ledgerkit.plots.inks import Inks
     from ledgerkit.plots.receipt_rows import Row, Rows
 
-_MAX_GAP = 5  # blocks; a longer gap without receipts is shortened to this, and marked
+_MAX_GAP = 5  # blocks; longer gaps without receipts are shortened to this, and marked
 _GAP_ROOM = _MAX_GAP - 2  # blocks of a gap that its label may take
 _BAR_HEIGHT = 0.72
 _THIN_LINE = 0.2  # points; for plots of many rows
@@ -30,25 +30,27 @@ _STATE_LABELS = {receipt_rows.OK: "executed", receipt_rows.FAILED: "executed, fa
 class _Scale:
     """The horizontal positions of blocks in which receipts ran; `first` is the first height."""
 
-    places: dict[int, float]
+    positions: dict[int, float]
     first: int | None
 
     @property
     def end(self) -> float:
-        return max(self.places.values()) + 1
+        return max(self.positions.values()) + 1
 
     def ticks(self, room: float) -> tuple[list[float], list[str]]:
         """Return the positions and labels of as many ticks as fit into `room` points."""
         sign = "" if self.first is None else "+"
-        labels = [f"{sign}{at - (self.first or 0):,}" for at in self.places]
+        labels = [f"{sign}{height - (self.first or 0):,}" for height in self.positions]
         tick_width = max(map(texts.width, labels)) + 2 * SMALL
         step = max(1, ceil(len(labels) * tick_width / max(1.0, room)))
-        return [at + 0.5 for at in list(self.places.values())[::step]], labels[::step]
+        return [position + 0.5 for position in list(self.positions.values())[::step]], labels[
+            ::step
+        ]
 
     def gaps(self) -> list[tuple[float, int]]:
         return [
-            ((self.places[a] + 1 + self.places[b]) / 2, b - a - 1)
-            for a, b in pairwise(self.places)
+            ((self.positions[a] + 1 + self.positions[b]) / 2, b - a - 1)
+            for a, b in pairwise(self.positions)
             if b - a > _MAX_GAP
         ]
 
@@ -124,26 +126,26 @@ def timeline(
 
 
 def _block_scale(rows: Sequence[Row]) -> _Scale:
-    """Place the blocks in which receipts ran, or the depths if no height is known."""
+    """Scale the axis by the blocks in which receipts ran, or by depth if no height is known."""
     heights = sorted({row.height for row in rows if row.height is not None})
     if not heights:
         return _Scale({depth: float(depth) for depth in sorted({row.depth for row in rows})}, None)
-    places, at = {heights[0]: 0.0}, 0.0
+    positions, position = {heights[0]: 0.0}, 0.0
     for before, height in pairwise(heights):
-        at += min(height - before, _MAX_GAP)
-        places[height] = at
-    return _Scale(places, heights[0])
+        position += min(height - before, _MAX_GAP)
+        positions[height] = position
+    return _Scale(positions, heights[0])
 
 
 def _bars(rows: Rows, scale: _Scale) -> list[_Bar]:
-    level = {at: y for y, at in enumerate(_by_shard(rows.rows))}
+    level = {index: y for y, index in enumerate(_by_shard(rows.rows))}
     bars: list[_Bar] = []
-    for at, row in enumerate(rows.rows):
+    for index, row in enumerate(rows.rows):
         key = row.depth if scale.first is None else row.height
-        ran = scale.end if key is None else scale.places[key]
+        ran = scale.end if key is None else scale.positions[key]
         earliest = bars[row.parent].ran + 1 if row.parent >= 0 else ran
         # A local receipt runs in the block of its parent.
-        bars.append(_Bar(row, level[at], min(earliest, ran), ran))
+        bars.append(_Bar(row, level[index], min(earliest, ran), ran))
     return bars
 
 
@@ -153,9 +155,11 @@ def _arrow_end(bar: _Bar, share: float) -> tuple[float, float]:
 
 def _by_shard(rows: Sequence[Row]) -> list[int]:
     shards = list(dict.fromkeys(row.shard for row in rows if row.shard is not None))
-    rank = {shard: place for place, shard in enumerate([*shards, None])}
+    rank = {shard: position for position, shard in enumerate([*shards, None])}
     heights = [float("inf") if row.height is None else row.height for row in rows]
-    return sorted(range(len(rows)), key=lambda at: (rank[rows[at].shard], heights[at], at))
+    return sorted(
+        range(len(rows)), key=lambda index: (rank[rows[index].shard], heights[index], index)
+    )
 
 
 def _label_shards(ax: Axes, bars: Sequence[_Bar]) -> None:
@@ -165,10 +169,10 @@ def _label_shards(ax: Axes, bars: Sequence[_Bar]) -> None:
     lines_per_row = canvas.line_capacity(ax) / len(bars)
     ink, margin = inks.inside(ax), inks.outside(ax)
     last_label = -1.0
-    for shard, own in sorted(levels.items(), key=lambda item: min(item[1])):
-        middle = (min(own) + max(own)) / 2
-        if max(own) + 1 < len(bars):
-            ax.axhline(max(own) + 0.5, color=ink.faint, lw=0.6, zorder=1)
+    for shard, shard_levels in sorted(levels.items(), key=lambda item: min(item[1])):
+        middle = (min(shard_levels) + max(shard_levels)) / 2
+        if max(shard_levels) + 1 < len(bars):
+            ax.axhline(max(shard_levels) + 0.5, color=ink.faint, lw=0.6, zorder=1)
         if (middle - last_label) * lines_per_row < 1 and last_label >= 0:
             continue
         last_label = middle
@@ -190,8 +194,8 @@ def _draw_bars(ax: Axes, bars: Sequence[_Bar]) -> None:
     spans = [(bar.start, bar.ran - bar.start) for bar in waited]
     _draw_spans(ax, waited, spans, **_waiting_style(ink))
     for state in receipt_rows.STATES:
-        own = [bar for bar in bars if bar.row.state == state]
-        _draw_spans(ax, own, [(bar.ran, 1.0) for bar in own], **_style(state, ink))
+        state_bars = [bar for bar in bars if bar.row.state == state]
+        _draw_spans(ax, state_bars, [(bar.ran, 1.0) for bar in state_bars], **_style(state, ink))
 
 
 def _draw_spans(
@@ -226,7 +230,9 @@ def _style(state: str, ink: Inks) -> dict[str, Any]:
 
 
 def _draw_creation(ax: Axes, rows: Rows, bars: Sequence[_Bar]) -> None:
-    pairs = [(bars[row.parent], bars[at]) for at, row in enumerate(rows.rows) if row.parent >= 0]
+    pairs = [
+        (bars[row.parent], bars[index]) for index, row in enumerate(rows.rows) if row.parent >= 0
+    ]
     lines = [[(a.ran + 1, a.level), (b.start, b.level)] for a, b in pairs]
     width = 0.8 if len(bars) <= receipt_rows.MAX_UNMERGED else _THIN_LINE
     canvas.draw_lines(ax, lines, inks.inside(ax).faint, width)

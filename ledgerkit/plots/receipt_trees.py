@@ -39,9 +39,9 @@ def receipt_tree(
     -------
     ax
         The axes: one row per receipt, indented by its depth. With more than 45 receipts,
-        siblings with equal subtrees share a row, and labels that do not fit are left out. Of
-        more than 400 rows, those of failed receipts and the critical path are drawn first, and
-        a note counts the others.
+        siblings with equal subtrees share a row, and labels that do not fit are left out. At
+        most 400 rows are drawn, failed receipts and the critical path first; a note counts the
+        others.
 
     Raises
     ------
@@ -61,12 +61,12 @@ def receipt_tree(
     if not rows.rows:
         return canvas.draw_empty(ax, receipts, "no receipts")
     order = rows.preorder()
-    ordered = [rows.rows[at] for at in order]
-    level = {at: y for y, at in enumerate(order)}
+    ordered = [rows.rows[index] for index in order]
+    level = {index: y for y, index in enumerate(order)}
     _draw_creation(ax, rows, level)
     _draw_markers(ax, ordered)
     pairs = receipt_rows.data_pairs(edges, rows.row_of)
-    points = {at: (float(rows.rows[at].depth), float(y)) for at, y in level.items()}
+    points = {index: (float(rows.rows[index].depth), float(y)) for index, y in level.items()}
     receipt_rows.draw_data(ax, rows, pairs, [(points[a], points[b]) for a, b in pairs])
     _label_axes(ax, ordered)
     handles = _legend_handles(ax, rows, has_data=bool(pairs))
@@ -76,14 +76,14 @@ def receipt_tree(
 
 def _draw_creation(ax: Axes, rows: Rows, level: dict[int, int]) -> None:
     elbows: dict[bool, list[Any]] = {False: [], True: []}
-    for at, row in enumerate(rows.rows):
+    for index, row in enumerate(rows.rows):
         if row.parent < 0:
             continue
         parent = rows.rows[row.parent]
-        corner = (parent.depth, level[at])
+        corner = (parent.depth, level[index])
         is_critical = row.is_critical and parent.is_critical
         elbows[is_critical].append(
-            [(parent.depth, level[row.parent]), corner, (row.depth, level[at])]
+            [(parent.depth, level[row.parent]), corner, (row.depth, level[index])]
         )
     ink = inks.inside(ax)
     canvas.draw_lines(ax, elbows[False], ink.faint, 1.0)
@@ -93,12 +93,12 @@ def _draw_creation(ax: Axes, rows: Rows, level: dict[int, int]) -> None:
 def _draw_markers(ax: Axes, ordered: list[Row]) -> None:
     size = 60.0 if len(ordered) <= receipt_rows.MAX_UNMERGED else 18.0
     for state in receipt_rows.STATES:
-        own = [(row, y) for y, row in enumerate(ordered) if row.state == state]
-        if own:
-            depths, levels = [row.depth for row, _ in own], [y for _, y in own]
+        state_rows = [(row, y) for y, row in enumerate(ordered) if row.state == state]
+        if state_rows:
+            depths, levels = [row.depth for row, _ in state_rows], [y for _, y in state_rows]
             area = size * (1.3 if state == receipt_rows.FAILED else 1.0)
             markers = ax.scatter(depths, levels, s=area, zorder=3, **_style(ax, state))
-            canvas.set_hover(markers, *[row.hover_text for row, _ in own])
+            canvas.set_hover(markers, *[row.hover_text for row, _ in state_rows])
 
 
 def _style(ax: Axes, state: str) -> dict[str, Any]:

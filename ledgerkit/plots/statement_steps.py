@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
 
-    _Gap = tuple[Any, ...]  # of `_GAP_COLUMNS`
+    _Gap = tuple[Any, ...]  # the values of `_GAP_COLUMNS`
 
 _COLUMNS = (
     "account_id",
@@ -34,15 +34,15 @@ _GAP_COLUMNS = ("asset", "start_height", "stop_height", "missing", "note")
 _NATIVE = "near"
 _FEW_BLOCKS = 20  # around a single height
 _MAX_LINES = 7
-_MAX_CAUSES = 6  # with a colour of their own
+_MAX_CAUSES = 6  # the other causes share a colour
 _OTHERS = "other causes"
 _HIDDEN_GAPS = "gaps of assets not drawn"
 _MARKERS = ("o", "s", "^", "D", "v", "P", "X")
-_MANY = 120  # changes, of which the dots are smaller
+_MAX_LARGE_DOTS = 120  # changes; the dots of more are smaller
 
 
-class _Place(NamedTuple):
-    """The place of a gap on the horizontal axis, and its amount."""
+class _GapSpan(NamedTuple):
+    """The ends of a gap on the horizontal axis, and the missing amount."""
 
     start: float
     stop: float
@@ -52,7 +52,7 @@ class _Place(NamedTuple):
 class _Line(NamedTuple):
     asset: str
     unit: TokenUnit
-    places: list[float]  # on the horizontal axis
+    positions: list[float]  # on the horizontal axis
     causes: list[str]
     changes: list[int]
     before: list[int | None]
@@ -62,14 +62,14 @@ class _Line(NamedTuple):
     def extent(self) -> float:
         return max((self.unit.number(v) for v in (*self.before, *self.after) if v), default=0.0)
 
-    def points(self, gaps: Sequence[_Place]) -> tuple[list[float], list[float]]:
+    def points(self, gaps: Sequence[_GapSpan]) -> tuple[list[float], list[float]]:
         """Return the corners of the steps; a break where a balance is unknown or jumps."""
         x: list[float] = []
         y: list[float] = []
         last: int | None = None
         waiting = sorted(gaps, reverse=True)
-        for place, before, after in zip(self.places, self.before, self.after, strict=True):
-            while waiting and waiting[-1].stop < place:
+        for position, before, after in zip(self.positions, self.before, self.after, strict=True):
+            while waiting and waiting[-1].stop < position:
                 gap = waiting.pop()
                 if last is None:
                     continue
@@ -79,16 +79,16 @@ class _Line(NamedTuple):
                 x.append(gap.stop)
                 y.append(self.number(last))
             if x and (before is None or before != last):
-                x.append(place)
+                x.append(position)
                 y.append(float("nan"))
-            x += [place, place]
+            x += [position, position]
             y += [self.number(before), self.number(after)]
             last = after
         return x, y
 
-    def change_text(self, at: int) -> str:
-        cause = self.causes[at].replace("_", " ")
-        return f"{cause} {self.unit.text(self.changes[at])}: {self.asset}"
+    def change_text(self, index: int) -> str:
+        cause = self.causes[index].replace("_", " ")
+        return f"{cause} {self.unit.text(self.changes[index])}: {self.asset}"
 
     def number(self, balance: int | None) -> float:
         return float("nan") if balance is None else self.unit.number(balance)
@@ -111,13 +111,12 @@ def statement(
     entries
         Typed as ``schema("statement")``: the entries of a statement.
     totals
-        Its totals, typed as ``schema("statement_totals")``, which have symbols and decimals.
-        Entries of ``lk.statement`` have those of their tokens, too; tokens without decimals are
-        drawn in their smallest units.
+        Its totals, typed as ``schema("statement_totals")``, which have symbols and decimals, as
+        entries of ``lk.statement`` do. Tokens without decimals are drawn in their smallest units.
     gaps
         Its gaps, typed as ``schema("statement_gaps")``: each is hatched.
     asset
-        One of the assets, as in the entries; None draws NEAR and the largest others.
+        The asset to draw, as in the entries; None draws NEAR and the largest others.
     ax
         The axes to draw on; None makes a figure.
     title
@@ -126,9 +125,9 @@ def statement(
     Returns
     -------
     ax
-        The axes: a line of steps per asset, of which NEAR and the largest balances are drawn,
-        seven in all; a token without known decimals only if all are. In a figure made here each
-        asset has axes of its own, one below the other, of which the first are returned. A line is
+        The axes: a line of steps per asset. At most seven are drawn: NEAR and the largest balances;
+        tokens with unknown decimals are drawn only if there are no others. In a figure made here
+        each asset has axes of its own, one below the other, and the first are returned. A line is
         interrupted where the next balance does not follow from the last change. The horizontal axis
         is the time, or the block height if an entry has no time. A gap reaches from one reading of
         the balance to the next, placed by its block heights; after it the line goes on with the
@@ -154,7 +153,7 @@ def statement(
     rows = rows[rows[["block_height", "cause", "change"]].notna().all(axis=1)]
     has_times = bool(rows["time"].notna().all())
     units_of = {
-        **_own_units(entries),
+        **_entry_units(entries),
         **token_units.read_units(totals, "asset", "lk.statement(...).totals"),
     }
     lines = _lines(rows, units_of, has_times=has_times)
@@ -169,20 +168,20 @@ def statement(
         panels = {canvas.axes_or_new(ax, 8.0, 4.0): drawn}
     else:
         all_axes = canvas.stacked_axes(len(drawn), 8.0, 2.4)
-        panels = {each: [line] for each, line in zip(all_axes, drawn, strict=True)}
+        panels = {panel: [line] for panel, line in zip(all_axes, drawn, strict=True)}
     heights = [float(height) for height in rows["block_height"]]
-    axis = _Axis(heights, _places(rows, has_times=has_times))
+    axis = _Axis(heights, _positions(rows, has_times=has_times))
     account_id = canvas.column_values(entries, "account_id")[0]
     styles, last = _cause_styles(drawn), list(panels)[-1]
-    places = _gap_places(gap_rows, axis)
+    spans = _gap_spans(gap_rows, axis)
     handles = [
-        [*_draw_changes(panel, group, styles), *_draw_lines(panel, group, places)]
+        [*_draw_changes(panel, group, styles), *_draw_lines(panel, group, spans)]
         for panel, group in panels.items()
     ]
     areas = []
     for panel, group in panels.items():
         if not has_times:
-            canvas.widen_single_place(panel, _FEW_BLOCKS)
+            canvas.widen_single_position(panel, _FEW_BLOCKS)
         unit = token_units.axis_text(line.unit for line in group)
         canvas.label_time_axes(panel, f"balance ({unit})")
         if not has_times:
@@ -221,52 +220,54 @@ def _lines(
     rows: pd.DataFrame, units_of: Mapping[str, TokenUnit], *, has_times: bool
 ) -> list[_Line]:
     lines = []
-    for asset, own in rows.groupby("asset", sort=False):
+    for asset, asset_rows in rows.groupby("asset", sort=False):
         name = str(asset)
         unit = token_units.NEAR if is_near(name) else units_of.get(name, token_units.SMALLEST)
-        moved = own[[change != 0 for change in own["change"]]]
+        changed_rows = asset_rows[[change != 0 for change in asset_rows["change"]]]
         names = ("cause", "change", "balance_before", "balance_after")
-        columns = [canvas.column_values(moved, column) for column in names]
-        if len(moved):
-            lines.append(_Line(name, unit, _places(moved, has_times=has_times), *columns))
+        columns = [canvas.column_values(changed_rows, column) for column in names]
+        if len(changed_rows):
+            lines.append(_Line(name, unit, _positions(changed_rows, has_times=has_times), *columns))
     return lines
 
 
-def _own_units(entries: pd.DataFrame) -> Mapping[str, TokenUnit]:
-    """Return the units of the tokens of which the statement has read the decimals."""
+def _entry_units(entries: pd.DataFrame) -> Mapping[str, TokenUnit]:
+    """Return the units of the tokens whose decimals are in the entries."""
     pairs = zip(entries["asset"], row_units(entries), strict=True)
     return {str(asset): TokenUnit(unit[1], unit[0]) for asset, unit in pairs if unit}
 
 
-def _places(rows: pd.DataFrame, *, has_times: bool) -> list[float]:
-    """Return places on the horizontal axis: times as matplotlib counts them, or heights."""
+def _positions(rows: pd.DataFrame, *, has_times: bool) -> list[float]:
+    """Return positions on the horizontal axis: times as matplotlib counts them, or heights."""
     if not has_times:
         return [float(height) for height in rows["block_height"]]
     times = rows["time"].dt.tz_localize(None).to_numpy()
-    return [float(place) for place in canvas.mpl("dates").date2num(times)]
+    return [float(position) for position in canvas.mpl("dates").date2num(times)]
 
 
 def _largest(lines: Sequence[_Line]) -> list[_Line]:
     """
     Choose the lines with the largest balances, in the order of the frame.
 
-    NEAR comes first. Tokens whose decimals are unknown are not drawn beside whole tokens.
+    NEAR comes first. Tokens with unknown decimals are drawn only if there are no others.
     """
-    known = [at for at, line in enumerate(lines) if line.unit != token_units.SMALLEST]
+    in_known_units = [
+        index for index, line in enumerate(lines) if line.unit != token_units.SMALLEST
+    ]
 
-    def rank(at: int) -> tuple[bool, float]:
-        return lines[at].asset != _NATIVE, -lines[at].extent
+    def rank(index: int) -> tuple[bool, float]:
+        return lines[index].asset != _NATIVE, -lines[index].extent
 
-    chosen = sorted(known or range(len(lines)), key=rank)[:_MAX_LINES]
-    return [lines[place] for place in sorted(chosen)]
+    chosen = sorted(in_known_units or range(len(lines)), key=rank)[:_MAX_LINES]
+    return [lines[index] for index in sorted(chosen)]
 
 
 def _cause_styles(lines: Sequence[_Line]) -> dict[str, tuple[str, str]]:
     counts = Counter(cause for line in lines for cause in line.causes)
     frequent = sorted(counts, key=lambda cause: (-counts[cause], cause))[:_MAX_CAUSES]
     return {
-        cause: (inks.CYCLE[place], _MARKERS[place])
-        for place, cause in enumerate([*frequent, _OTHERS][: len(counts)])
+        cause: (inks.CYCLE[index], _MARKERS[index])
+        for index, cause in enumerate([*frequent, _OTHERS][: len(counts)])
     }
 
 
@@ -275,22 +276,22 @@ def _draw_changes(
 ) -> list[Any]:
     """Draw each change as a coloured step with a marker; return a handle per cause."""
     n_changes = sum(len(line.changes) for line in lines)
-    size = 4.5 if n_changes <= _MANY else 2.0
+    size = 4.5 if n_changes <= _MAX_LARGE_DOTS else 2.0
     handles = []
     for cause, (colour, marker) in styles.items():
         ink = inks.inside(ax).shape(colour)
         steps = [
-            (line, at)
+            (line, index)
             for line in lines
-            for at, name in enumerate(line.causes)
-            if (name if name in styles else _OTHERS) == cause and line.after[at] is not None
+            for index, name in enumerate(line.causes)
+            if (name if name in styles else _OTHERS) == cause and line.after[index] is not None
         ]
-        x = [line.places[at] for line, at in steps]
-        y = [line.number(line.after[at]) for line, at in steps]
-        starts = [line.number(line.before[at]) for line, at in steps]
+        x = [line.positions[index] for line, index in steps]
+        y = [line.number(line.after[index]) for line, index in steps]
+        starts = [line.number(line.before[index]) for line, index in steps]
         risers = [
-            [(place, start), (place, end)]
-            for place, start, end in zip(x, starts, y, strict=True)
+            [(position, start), (position, end)]
+            for position, start, end in zip(x, starts, y, strict=True)
             if start == start  # noqa: PLR0124 - not NaN
         ]
         canvas.draw_lines(ax, risers, ink, 2.2)
@@ -298,13 +299,13 @@ def _draw_changes(
             continue
         label = texts.one_line(cause.replace("_", " "))
         (handle,) = ax.plot(x, y, ls="", marker=marker, ms=size, color=ink, label=label, zorder=3)
-        canvas.set_hover(handle, *(line.change_text(at) for line, at in steps))
+        canvas.set_hover(handle, *(line.change_text(index) for line, index in steps))
         handles.append(handle)
     return handles
 
 
 def _draw_lines(
-    ax: Axes, lines: Sequence[_Line], gaps: Mapping[str, Sequence[_Place]]
+    ax: Axes, lines: Sequence[_Line], gaps: Mapping[str, Sequence[_GapSpan]]
 ) -> list[Any]:
     handles = []
     for style, line in zip(canvas.LINE_STYLES, lines, strict=False):
@@ -317,11 +318,11 @@ def _draw_lines(
     return handles if len(lines) > 1 else []
 
 
-def _gap_places(gaps: Sequence[_Gap], axis: _Axis) -> Mapping[str, Sequence[_Place]]:
-    places: dict[str, list[_Place]] = defaultdict(list)
+def _gap_spans(gaps: Sequence[_Gap], axis: _Axis) -> Mapping[str, Sequence[_GapSpan]]:
+    spans: dict[str, list[_GapSpan]] = defaultdict(list)
     for asset, start, stop, missing, _ in gaps:
-        places[asset].append(_Place(axis.place(start), axis.place(stop), missing))
-    return places
+        spans[asset].append(_GapSpan(axis.position(start), axis.position(stop), missing))
+    return spans
 
 
 def _draw_gaps(ax: Axes, gaps: Sequence[_Gap], lines: Sequence[_Line], axis: _Axis) -> list[Any]:
@@ -331,7 +332,7 @@ def _draw_gaps(ax: Axes, gaps: Sequence[_Gap], lines: Sequence[_Line], axis: _Ax
     for asset, start, stop, missing, note in gaps:
         if asset not in unit_of:
             continue
-        ends = [min(max(axis.place(height), left), right) for height in (start, stop)]
+        ends = [min(max(axis.position(height), left), right) for height in (start, stop)]
         ink = inks.inside(ax).faint
         area = ax.axvspan(*ends, fill=False, hatch="///", edgecolor=ink, lw=1.0, zorder=0.5)
         area.set_label("gap: no entry explains the change")
@@ -344,20 +345,20 @@ def _draw_gaps(ax: Axes, gaps: Sequence[_Gap], lines: Sequence[_Line], axis: _Ax
 
 
 class _Axis(NamedTuple):
-    """The places of the entries on the horizontal axis, by height."""
+    """The positions of the entries on the horizontal axis, by height."""
 
     heights: Sequence[float]
-    places: Sequence[float]
+    positions: Sequence[float]
 
-    def place(self, height: float) -> float:
-        """Return the place of a height, in proportion to those of the entries around it."""
-        heights, places = self.heights, self.places
+    def position(self, height: float) -> float:
+        """Return the position of a height, interpolated between the entries around it."""
+        heights, positions = self.heights, self.positions
         later = bisect_left(heights, height)
         if later < len(heights) and heights[later] == height:
-            return places[later]
-        # Outside of the entries, at the average speed of the blocks between the first and last.
+            return positions[later]
+        # A height outside of the entries is placed at the average speed of their blocks.
         before, after = (0, -1) if later in {0, len(heights)} else (later - 1, later)
         if heights[before] == heights[after]:
             return math.inf if later else -math.inf
         share = (height - heights[before]) / (heights[after] - heights[before])
-        return places[before] + share * (places[after] - places[before])
+        return positions[before] + share * (positions[after] - positions[before])

@@ -1,9 +1,9 @@
 """
-A plot as SVG that can stand inside a page, with a title under the pointer for each mark.
+A plot as SVG to embed in an HTML page, with a title under the pointer for each mark.
 
 The SVG of matplotlib has a document type, metadata with addresses, a style sheet for the whole
-page, and ids. Here only drawing elements and their presentation attributes are left: nothing runs,
-nothing is loaded, and nothing beside the drawing changes.
+page, and ids. Only drawing elements and their presentation attributes are copied: the SVG
+runs nothing, loads nothing, and changes nothing else in the page.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _ATTRIBUTES = {
 }
 _REFERENCE = re.compile(r"#([\w-]+)")
 _FONT_SETTING = "svg.fonttype"
-_SETTING = Lock()  # the setting is one of the whole process
+_SETTING = Lock()  # the setting is global to the process
 
 
 def svg_text(draw: Callable[[], Axes], *, dark: bool = False) -> str:
@@ -74,29 +74,31 @@ def _name_artists(ax: Axes) -> dict[str, list[str]]:
     figure: Any = ax.figure
     for number, artist in enumerate(figure.findobj(lambda artist: hasattr(artist, "hover_texts"))):
         artist.set_gid(f"mark{number}")
-        titles[f"mark{number}"] = getattr(artist, "hover_texts")  # noqa: B009 - of any Artist
+        titles[f"mark{number}"] = getattr(artist, "hover_texts")  # noqa: B009 - Artist declares none
     return titles
 
 
 def _matplotlib_svg(ax: Axes) -> bytes:
     figure: Any = ax.figure
     figure.patch.set_visible(False)
-    for each in figure.axes:
-        each.patch.set_visible(False)
+    for panel in figure.axes:
+        panel.patch.set_visible(False)
     settings = extras.require("matplotlib", "notebook", "A plot").rcParams
     buffer = io.BytesIO()
     with _SETTING:
-        usual = settings[_FONT_SETTING]
+        before = settings[_FONT_SETTING]
         settings[_FONT_SETTING] = "none"
         try:
             figure.savefig(buffer, format="svg", metadata={"Date": None})
         finally:
-            settings[_FONT_SETTING] = usual
+            settings[_FONT_SETTING] = before
     return buffer.getvalue()
 
 
 def _clean_root(root: ET.Element, titles: dict[str, list[str]], name: str) -> ET.Element:
-    references = {end for each in root.iter() for end in _REFERENCE.findall(_texts(each))}
+    references = {
+        end for child in root.iter() for end in _REFERENCE.findall(_reference_text(child))
+    }
     copied = _clean(root, titles, references)
     lines = {"stroke-linejoin": "round", "stroke-linecap": "butt"}
     copied.attrib |= {"role": "img", "aria-label": name, "font-family": "sans-serif", **lines}
@@ -104,40 +106,40 @@ def _clean_root(root: ET.Element, titles: dict[str, list[str]], name: str) -> ET
     return copied
 
 
-def _texts(element: ET.Element) -> str:
+def _reference_text(element: ET.Element) -> str:
     return " ".join(element.get(name, "") for name in (_HREF, "style", "clip-path", "fill"))
 
 
 def _clean(element: ET.Element, titles: dict[str, list[str]], references: set[str]) -> ET.Element:
-    """Copy an element and its children with what is allowed, and add the titles of its marks."""
-    attributes = {**element.attrib, **_style(element.get("style", ""))}
-    copied = ET.Element(_local(element), {k: v for k, v in attributes.items() if k in _ATTRIBUTES})
+    """Copy the allowed parts of an element and its children, and add the titles of its marks."""
+    attributes = {**element.attrib, **_parse_style(element.get("style", ""))}
+    copied = ET.Element(_tag(element), {k: v for k, v in attributes.items() if k in _ATTRIBUTES})
     name = element.get("id", "")
     if name in references:
         copied.set("id", name)
     if element.get(_HREF, "").startswith("#"):
         copied.set("href", element.get(_HREF, ""))
-    if _local(element) in ("text", "tspan"):
+    if _tag(element) in ("text", "tspan"):
         copied.text, copied.tail = element.text, element.tail
     for child in element:
-        if _local(child) in _ELEMENTS:
+        if _tag(child) in _ELEMENTS:
             copied.append(_clean(child, titles, references))
     if name in titles:
         _add_titles(copied, titles[name])
     return copied
 
 
-def _local(element: ET.Element) -> str:
+def _tag(element: ET.Element) -> str:
     return element.tag.removeprefix(f"{{{_SVG}}}")
 
 
-def _style(style: str) -> dict[str, str]:
+def _parse_style(style: str) -> dict[str, str]:
     pairs = (part.partition(":") for part in style.split(";"))
     return {name.strip(): value.strip() for name, _, value in pairs}
 
 
 def _add_titles(group: ET.Element, titles: list[str]) -> None:
-    """Add the only title to a mark, or one to each of its markers."""
+    """Add a single title to the whole mark, or a title to each of its markers."""
     parents = {child: parent for parent in group.iter() for child in parent if child.tag == "use"}
     if len(titles) == 1:
         _add_title(group, titles[0])

@@ -102,9 +102,9 @@ def format_amount(value: float) -> str:
     return f"{value:,.10g}" if abs(value) < _LONG_AMOUNT else format_number(value)
 
 
-def count_note(what: str, count: int) -> list[str]:
+def count_note(label: str, count: int) -> list[str]:
     """Return a note that counts what is not drawn, if there is any."""
-    return [f"{what}: {count:,}"] if count > 0 else []
+    return [f"{label}: {count:,}"] if count > 0 else []
 
 
 def percent(part: int, whole: int) -> str:

@@ -23,10 +23,10 @@ if TYPE_CHECKING:
 
 _COLUMNS = ("kind", "asset", "sender_id", "receiver_id", "amount")
 NEAR = "near"
-_MAX_ACCOUNTS = 12  # a side; the smallest are summed
+_MAX_ACCOUNTS = 12  # per side; the smallest are summed
 _MAX_ASSETS = 6
 _LEFT, _RIGHT = 0.0, 1.0
-_HALF_BAR = 0.02  # of the width
+_HALF_BAR = 0.02  # share of the width
 _TOTAL_HEIGHT = 0.9  # rows of an asset's whole flow, per account of the longer side
 _MIN_HEIGHT = 0.05  # rows; thin enough for the smallest ribbon, and still visible
 _FUNGIBLE = "nep141"
@@ -164,13 +164,13 @@ def token_flow(
         _draw_section(ax, section, line_height)
     _hide_axes(ax, n_rows)
     notes += texts.count_note("assets not drawn", len(by_asset) - len(sections))
-    usual = f"{units.count_text(sum(map(len, by_asset.values())), 'flow')} between accounts"
+    default_title = f"{units.count_text(sum(map(len, by_asset.values())), 'flow')} between accounts"
     notes += token_units.note(
         section.unit for section in sections if section.asset.startswith(f"{_FUNGIBLE}:")
     )
     groups = {flow.group for section in sections for flow in section.flows}
     handles = _legend_handles(groups, inks.inside(ax))
-    canvas.finish(ax, transfers, title or usual, handles=handles, notes=notes)
+    canvas.finish(ax, transfers, title or default_title, handles=handles, notes=notes)
     return ax
 
 
@@ -191,9 +191,9 @@ def _flows_by_asset(
             sender, receiver = sender_id or "(minted)", receiver_id or "(burnt)"
             sums[name][sender, receiver, _GROUP_OF_KIND.get(kind, "value")] += int(amount)
     flows = {
-        name: [_Flow(*key, amount) for key, amount in own.items()]
-        for name, own in sums.items()
-        if own
+        name: [_Flow(*key, amount) for key, amount in asset_sums.items()]
+        for name, asset_sums in sums.items()
+        if asset_sums
     }
     return flows, n_unknown
 
@@ -220,8 +220,9 @@ def _asset_unit(asset: str, units_of: Mapping[str, TokenUnit]) -> TokenUnit:
     if is_near(asset):
         return token_units.NEAR
     standard, _, contract_id = asset.partition(":")
-    known = units_of if standard == _FUNGIBLE else {}
-    return known.get(contract_id, token_units.SMALLEST)
+    if standard != _FUNGIBLE:
+        return token_units.SMALLEST
+    return units_of.get(contract_id, token_units.SMALLEST)
 
 
 def _merge_small(flows: Sequence[_Flow]) -> list[_Flow]:
@@ -295,12 +296,12 @@ def _labelled_nodes(nodes: dict[str, _Node], line_height: float) -> list[_Node]:
 def _receiver_order(
     flows: Sequence[_Flow], sent: dict[str, int], received: dict[str, int]
 ) -> list[str]:
-    """Order receivers by the mean place of their senders, so that few ribbons cross."""
-    place = {name: at for at, name in enumerate(sent)}
-    places: dict[str, list[int]] = {name: [] for name in received}
+    """Order receivers by the mean position of their senders, so that few ribbons cross."""
+    position = {name: index for index, name in enumerate(sent)}
+    positions: dict[str, list[int]] = {name: [] for name in received}
     for flow in flows:
-        places[flow.receiver].append(place[flow.sender])
-    return sorted(received, key=lambda name: sum(places[name]) / len(places[name]))
+        positions[flow.receiver].append(position[flow.sender])
+    return sorted(received, key=lambda name: sum(positions[name]) / len(positions[name]))
 
 
 def _stack(
@@ -316,7 +317,7 @@ def _stack(
 
 
 def _ribbon(flow: _Flow, sender: _Node, receiver: _Node, ink: Inks) -> Any:
-    """Build one ribbon, below those that its ends already have."""
+    """Build a ribbon below the ribbons that its ends already have."""
     path = canvas.mpl("path").Path
     share = sender.height * flow.amount / sender.amount if sender.amount else 0.0
     height = max(_MIN_HEIGHT, share)

@@ -61,7 +61,7 @@ def note(drawn: Iterable[TokenUnit]) -> list[str]:
 def read_units(
     tokens: pd.DataFrame | None, key: str = "contract_id", source: str = SOURCE
 ) -> Mapping[str, TokenUnit]:
-    """Read the units of the tokens that a frame has with their decimals, by a column."""
+    """Read the units of a frame's tokens with known decimals, by the column `key`."""
     if tokens is None:
         return {}
     return {

@@ -1,8 +1,8 @@
 """
-What a panel shows below its form: pages of blocks, such as tables.
+Blocks, such as tables, that a panel shows in pages below its form.
 
 A block describes itself to the front end once, answers the front end's messages, and can be
-formatted as HTML without scripts, for a notebook that is only read.
+formatted as HTML without scripts, for a notebook without a kernel.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class Html(Block):
 
 
 class Plot(Block):
-    """A plot for light and for dark pages; a notebook that is only read has the light one."""
+    """A plot for light and for dark pages; a notebook without a kernel shows the light one."""
 
     kind = "html"
 
@@ -96,7 +96,7 @@ class Page:
 
 @dataclass(frozen=True, slots=True)
 class Content:
-    """What a panel shows: a status, the main frame, pages, all frames and where they come from."""
+    """The content of a panel: a status, the main frame, pages, all frames and their source."""
 
     status: str
     result: pd.DataFrame | None = None
@@ -105,13 +105,13 @@ class Content:
     value: Any = None
     error: Exception | None = None
     warnings: tuple[str, ...] = ()
-    words: Callable[[str], str] = str  # rewrites messages for their reader
-    number: int = field(default_factory=lambda: next(_NUMBERS))  # of no other content
+    rewrite: Callable[[str], str] = str  # rewrites messages for their reader
+    number: int = field(default_factory=lambda: next(_NUMBERS))  # unique to this content
 
     @property
     def message(self) -> str:
-        texts = (self.status, *map(self.words, self.warnings))
+        texts = (self.status, *map(self.rewrite, self.warnings))
         lines = "<br>".join(_html.text(line, 600) for line in texts)
         if self.error is None:
             return _html.status(lines)
-        return _html.alert(self.error, self.words) + (_html.status(lines) if lines else "")
+        return _html.alert(self.error, self.rewrite) + (_html.status(lines) if lines else "")

@@ -43,8 +43,8 @@ def preformatted(value: str) -> str:
     return f"<pre>{start}</pre>{hidden_count(len(value) - _MAX_LONG_TEXT, 'more character')}"
 
 
-def badge(word: str) -> str:
-    return f'<strong class="badge" style="border-color:{COLOURS[0]}">{text(word)}</strong>'
+def badge(label: str) -> str:
+    return f'<strong class="badge" style="border-color:{COLOURS[0]}">{text(label)}</strong>'
 
 
 def link(kind: str, id_: str, label: str = "") -> str:
@@ -58,10 +58,10 @@ def status(html: str) -> str:
     return f'<div role="status" aria-live="polite">{html}</div>'
 
 
-def alert(error: Exception, words: Callable[[str], str] = str) -> str:
-    """Format an error: what is wrong, then what to do, in the words of the reader."""
+def alert(error: Exception, rewrite: Callable[[str], str] = str) -> str:
+    """Format an error: what is wrong, then what to do; `rewrite` adapts both to the reader."""
     if isinstance(error, LedgerError):
-        message, remedy = words(str(error)), words(escape_invisible(error.remedy))
+        message, remedy = rewrite(str(error)), rewrite(escape_invisible(error.remedy))
         message = message.removesuffix(remedy).rstrip() if remedy else message
     else:
         message, remedy = f"{type(error).__name__}: {error}", ""
@@ -83,10 +83,10 @@ def record(frame: pd.DataFrame, more: Iterable[tuple[str, object]] = ()) -> str:
     readable_row, kinds = readable(row, short_ids=False).iloc[0], id_kinds(row)
     cells = {name: text(value, 600) for name, value in more}
     for name, value in row.iloc[0].items():
-        words, exact = str(readable_row[str(name)]), full_text(value)
+        readable_text, exact = str(readable_row[str(name)]), full_text(value)
         kind = kinds.get(str(name))
-        title = f' title="{text(exact, 600)}"' if exact != words else ""
-        plain = f"<span{title}>{text(words)}</span>"
+        title = f' title="{text(exact, 600)}"' if exact != readable_text else ""
+        plain = f"<span{title}>{text(readable_text)}</span>"
         cells[str(name)] = link(kind, exact) if kind and exact else plain
     return html_tables.table(
         (html_tables.row([html_tables.cell(c)], name=text(name)) for name, c in cells.items()),

@@ -298,9 +298,9 @@ class Panel(Displayable):
         self.window.finish(self)
 
     def _show(self, content: Content) -> None:
-        words = remedies.for_explorer if self.window.has_network_tab else str
+        rewrite = remedies.for_explorer if self.window.has_network_tab else str
         # A result that is shown again stays the same object, by which visits are told apart.
-        self.content = content if content.words is words else replace(content, words=words)
+        self.content = content if content.rewrite is rewrite else replace(content, rewrite=rewrite)
         self.window.send_panel(self)
 
     def _show_error(self, error: Exception) -> None:
