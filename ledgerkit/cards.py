@@ -176,8 +176,8 @@ def _tree(rows: Sequence[Record]) -> str:
         return "<p>none</p>"
     children = _children_by_parent(rows)
     pieces = [_LIST]
-    # A stack in place of recursion, since traces can be deeper than Python's recursion limit.
-    # It holds closing tags, and receipts with their depth.
+    # A stack of receipts with their depth, and of closing tags: traces can be deeper than Python's
+    # recursion limit.
     stack: list[tuple[int, Record | str]] = [(0, "</ul>"), *_reversed(children.get(None, []), 0)]
     while stack:
         depth, item = stack.pop()
@@ -185,22 +185,22 @@ def _tree(rows: Sequence[Record]) -> str:
             pieces.append(item)
             continue
         pieces.append(f"<li>{_receipt(item)}")
-        own = children.pop(item["receipt_id"], [])
-        if own and depth < _MAX_DEPTH:
+        nested = children.pop(item["receipt_id"], [])
+        if nested and depth < _MAX_DEPTH:
             pieces.append(_LIST)
-            stack += [(depth, f"</ul>{_END}"), *_reversed(own, depth + 1)]
+            stack += [(depth, f"</ul>{_END}"), *_reversed(nested, depth + 1)]
         else:
             pieces.append(_END)
-            stack += _reversed(own, depth)
+            stack += _reversed(nested, depth)
     return "".join(pieces)
 
 
 def _children_by_parent(rows: Sequence[Record]) -> dict[object, list[Record]]:
-    """Group receipts by `parent_id`; None stands for a parent that is not among them."""
-    known = {row["receipt_id"] for row in rows}
+    """Group receipts by `parent_id`, or by None if the parent is not among them."""
+    receipt_ids = {row["receipt_id"] for row in rows}
     children: dict[object, list[Record]] = {}
     for row in rows:
-        parent = row["parent_id"] if row["parent_id"] in known else None
+        parent = row["parent_id"] if row["parent_id"] in receipt_ids else None
         children.setdefault(parent, []).append(row)
     return children
 
@@ -297,7 +297,7 @@ def _tgas(gas: Any) -> str:
 
 def _dependencies(rows: Sequence[Record], edges: pd.DataFrame) -> dict[str, list[str]]:
     """Map each receipt to the numbers of the rows whose data it waits for."""
-    number = {row["receipt_id"]: str(at) for at, row in enumerate(rows, 1)}
+    number = {row["receipt_id"]: str(position) for position, row in enumerate(rows, 1)}
     numbers: dict[str, list[str]] = {}
     data = edges.loc[edges["kind"] == "data", ["parent_id", "child_id"]].drop_duplicates()
     for parent_id, child_id in data.values:
@@ -328,7 +328,7 @@ def _transfer_table(rows: Sequence[Record], format_amount: Format) -> str:
             _text(row["asset"]),
             _text(row["sender_id"] or "(minted)"),
             _text(row["receiver_id"] or "(burnt)"),
-            _known(row["amount"], partial(format_amount, row["asset"])),
+            _rounded_or_unknown(row["amount"], partial(format_amount, row["asset"])),
             _cell(row["memo"]),
         )
         for number, row in enumerate(rows, 1)
@@ -351,9 +351,9 @@ def asset_amount(row: Record, amount: Any, digits: int | None = 2) -> str:
 
 
 def gap_asset(gap: Record, assets: Sequence[Record]) -> Record:
-    """Return the row of a gap's asset, which has its decimals; they are unknown without one."""
-    own = (row for row in assets if row["asset"] == gap["asset"])
-    return next(own, {**gap, "decimals": None})
+    """Return the row with a gap's asset and its decimals; without a row they are unknown."""
+    totals = (row for row in assets if row["asset"] == gap["asset"])
+    return next(totals, {**gap, "decimals": None})
 
 
 def _total_table(assets: Sequence[Record]) -> str:
@@ -407,17 +407,17 @@ def _reward_table(rewards: Sequence[Record]) -> str:
     body = [
         (
             _text(human.plain_text(row["time"])),
-            _known(row["reward"], near_amount),
+            _rounded_or_unknown(row["reward"], near_amount),
             "" if row["apy"] is None else f"{row['apy']:.2%}",
             _text(row["pool_id"]),
-            _known(row["total_after"], near_amount),
+            _rounded_or_unknown(row["total_after"], near_amount),
         )
         for row in rewards
     ]
     return _table("Growth of stakes, without deposits and withdrawals", head, body)
 
 
-def _known(amount: Any, write: Callable[[int, int | None], str]) -> str:
+def _rounded_or_unknown(amount: Any, write: Callable[[int, int | None], str]) -> str:
     return "unknown" if amount is None else _rounded(write, int(amount))
 
 
@@ -432,7 +432,7 @@ def _table(caption: str, head: Sequence[str], body: Sequence[Sequence[str]]) -> 
     if not body:
         return "<p>none</p>"
     names = [html_tables.heading(name or "#") for name in head]
-    # Where a page is narrow, the cells of a row stand below each other with these names.
+    # On a narrow page, the cells of a row are below each other with these names.
     labels = [f' data-label="{name}"' for name in head[1:]]
     rows = (html_tables.row(map(html_tables.cell, cells, labels), name=n) for n, *cells in body)
     return html_tables.table(rows, head=names, caption=caption)

@@ -26,14 +26,14 @@ if TYPE_CHECKING:
     from ledgerkit.transport.recorder import Recorder
     from ledgerkit.transport.replay import Replay
 
-RECORDING = ".lk"  # how the name of a recording ends
+RECORDING = ".lk"  # the ending of a recording's name
 _WORKER_REMEDY = (
     "Call connect() with the network in each worker, such as with "
     'ProcessPoolExecutor(initializer=ledgerkit.connect, initargs=("mainnet",)).'
 )
 
 _default: Ledger | None = None
-_recorder: Recorder | None = None  # of the block of `record` that is running
+_recorder: Recorder | None = None  # the recorder of the current `record` block
 
 
 def use(ledger: Ledger) -> None:
@@ -56,7 +56,7 @@ def current(ledger: Ledger | None = None) -> Ledger:
     process in which none was opened.
     """
     if ledger is None:
-        return _default or _connect_unasked()
+        return _default or _connect_with_warning()
     if not isinstance(ledger, Ledger):
         raise InvalidRequestError.refuse("ledger", ledger, "a Ledger, as connect() returns it")
     is_recorded = ledger.is_embedded or ledger.session.settings.recorder is _recorder
@@ -68,10 +68,10 @@ def current(ledger: Ledger | None = None) -> Ledger:
     return ledger
 
 
-def _connect_unasked() -> Ledger:
-    from multiprocessing import parent_process  # whose import takes longer than that of this module
+def _connect_with_warning() -> Ledger:
+    from multiprocessing import parent_process  # imported late, since it is slow to import
 
-    # A worker that is spawned has nothing of its parent, whose ledger may be of another network.
+    # A spawned worker does not have its parent's ledger, whose network may be another one.
     if parent_process() is not None:
         msg = "this is a worker process, in which connect() was not called"
         raise InvalidRequestError(msg, remedy=_WORKER_REMEDY, field="ledger")
@@ -139,8 +139,8 @@ def connect(
     ----------
     network
         ``"mainnet"``, ``"testnet"``, ``"local"`` for the embedded ledger, or any name
-        together with addresses. The path of a file that ends in ``.lk`` is a recording, from
-        which alone everything is answered, see `record`. None uses the environment variable
+        together with addresses. The path of a file that ends in ``.lk`` is a recording, which
+        alone answers all requests, see `record`. None uses the environment variable
         ``LEDGERKIT_NETWORK``; if it is not set and there is no address, the embedded ledger.
     api_key
         The API key for all services of the network. None uses ``LEDGERKIT_API_KEY``, except
@@ -155,7 +155,7 @@ def connect(
         key-value data, in place of those of the network. None uses
         ``LEDGERKIT_TRANSACTIONS_URL``, ``LEDGERKIT_TRANSFERS_URL``, ``LEDGERKIT_BLOCKS_URL``
         and ``LEDGERKIT_KV_URL``, except with ``network="local"``. Testnet has no Transfers API,
-        and with an own `rpc_url` or `api_url` a network has only those services whose addresses
+        and with a passed `rpc_url` or `api_url` a network has only the services whose addresses
         are passed too.
     transport
         An `httpx.BaseTransport`, which gets a thread for each request, or an
@@ -192,8 +192,8 @@ def connect(
         The block after which the fork begins: a height, a block hash, a finality name, or a
         time; None is the last final block.
     record
-        A file ending in ``.lk``, which must not exist, to record all requests and answers of
-        this ledger in; with `fork` those of the network that is continued.
+        A file ending in ``.lk``, which must not exist, to record all requests and responses
+        of this ledger in; with `fork`, those of the network that is continued.
     cache
         Where to cache responses on disk for later sessions: a folder, a `Cache` with its
         limits, or True for the user's cache folder, which needs ``ledgerkit[cache]``. Cached
@@ -236,7 +236,7 @@ def connect(
     }
     retries = retries or RetryPolicy()
 
-    # What answers: a recording, or else the embedded ledger, a transport or hosts.
+    # A recording answers alone.
     if (path := _recording_path(network)) is not None:
         others = (key, transport, world, size, seed or None, fork, at, record, cache or None)
         replay = _open_recording(path, *others, *urls.values())
@@ -255,7 +255,7 @@ def connect(
     has_world = world is not None or size is not None or bool(seed)
     _check_embedded_options(fork, at, has_world=has_world, is_embedded=is_embedded)
 
-    # The key: the environment's is not sent to an address that was passed.
+    # The environment's key is not sent to an address that was passed.
     if key is None and not any(urls.values()) and not is_embedded:
         key = _environment_key()
     if key is not None:
@@ -263,11 +263,11 @@ def connect(
 
     recorder = _recorder if record is None else new_recorder(record)
     in_process = is_embedded or transport is not None
-    stored = _cache_settings(cache, chosen, recorder, in_process=in_process)
+    disk_cache = _cache_settings(cache, chosen, recorder, in_process=in_process)
     source: Source | AnyTransport | None = transport
     if fork is not None:
         chosen, source = _open_fork(chosen, fork, at, record)
-        recorder = None  # it is the network that is recorded
+        recorder = None  # the ledger of the network is recorded
     elif is_embedded:
         from ledgerkit.transport import embedded
 
@@ -285,7 +285,7 @@ def connect(
         # The public hosts' limits do not apply to a transport of the caller.
         polite=rate == "polite" and source is None,
         in_flight=in_flight,
-        cache=stored,
+        cache=disk_cache,
         recorder=recorder,
     )
     return _open(settings, make_default=validation.flag(make_default, "make_default"))
@@ -352,7 +352,7 @@ def _open_fork(
     at: object,
     record: str | PathLike[str] | None,
 ) -> tuple[Network, EmbeddedLedger]:
-    """Open a fork of a network, named or open, at a block; it has no indexed services."""
+    """Open a fork, at a block, of a network by name or ledger; it has no indexed services."""
     from ledgerkit.transport import embedded
 
     if isinstance(fork, Ledger) and record is not None:
@@ -372,7 +372,7 @@ def _open_fork(
 
 
 def _recording_path(network: object) -> Path | None:
-    """Return the path of a recording, if that is what a network is named by; else None."""
+    """Return the path of a recording that is passed as a network; None for other networks."""
     name = networks.environment("NETWORK") if network is None else network
     is_path = isinstance(name, PathLike) or (isinstance(name, str) and name.endswith(RECORDING))
     return validation.file_path(name, "network") if is_path else None
@@ -417,7 +417,7 @@ def new_recorder(
 
 @contextmanager
 def recorded_by(recorder: Recorder, ledger: Ledger | None) -> Iterator[Ledger]:
-    """Record the ledgers that are opened in a block; the first is like `ledger` or the default."""
+    """Record the ledgers that are opened in a block; the first copies `ledger` or the default."""
     global _default, _recorder
     if _recorder is not None:
         recorder.close()
@@ -447,7 +447,7 @@ def _cache_settings(
     if cache is None or cache is False:
         return None
     obstacle = ""
-    if in_process:  # entries are stored by host: those of two transports would be mixed up
+    if in_process:  # entries are stored by host: two transports would share them
         obstacle = "with the embedded ledger or with transport="
     elif recorder is not None:
         obstacle = "while recording: answers of earlier sessions would be missing"

@@ -69,23 +69,23 @@ from ledgerkit.visible_text import escape_invisible
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
-_SHOWN = 120
-_QUOTED = 200
+_MAX_SHOWN = 120
+_MAX_QUOTED = 200
 _SPACE = re.compile(r"\s+", re.ASCII)
 # Remedies that several modules end with.
 RUN_AGAIN = "run the same command again: stored data is kept."
 CONNECT_ARCHIVE = "Pass archival_rpc_url= to connect(): an archival host has every block and state."
-_PLACEHOLDER_MARKS = str.maketrans("{}", "``")  # those of a template in a docstring
+_PLACEHOLDER_MARKS = str.maketrans("{}", "``")  # for a template in a docstring
 
 
-def cut(value: object, limit: int = _SHOWN) -> str:
+def cut(value: object, limit: int = _MAX_SHOWN) -> str:
     """
     Return a value as one line of at most `limit` characters; a shortened one ends in "…".
 
     Invisible characters are escaped, as `visible_text` describes.
     """
     if type(value) is str and len(value) <= limit and value.isascii() and value.isprintable():
-        return value  # as nearly all are
+        return value  # nearly all values
     # The text may be megabytes long, so it is shortened before it is split.
     text = _plain(value, limit)[: 4 * limit]
     if len(text) > limit or not text.isprintable():
@@ -104,8 +104,8 @@ def _plain(value: object, limit: int) -> str:
         return f"a {type(value).__name__} too large to show"
 
 
-def excerpt(value: object, limit: int = _SHOWN) -> str:
-    """Return what `cut` returns of a foreign text, without a secret that begins before its end."""
+def excerpt(value: object, limit: int = _MAX_SHOWN) -> str:
+    """Shorten a text that was received as `cut` does, and hide secrets that begin in it."""
     text = _plain(value, limit)
     return cut(text if len(text) <= limit else hide(text[: 4 * limit]), limit)
 
@@ -117,8 +117,8 @@ class _TemplateValues(dict[str, str]):
         return f"(no {key} given)"
 
 
-def quote(value: object, limit: int = _SHOWN) -> str:
-    """Quote a value that a caller passed, on one line; only name what it is if it is secret."""
+def quote(value: object, limit: int = _MAX_SHOWN) -> str:
+    """Quote a value that a caller passed, on one line; a secret is named, but not shown."""
     secret = secret_in(value)
     return cut(repr_of(value), limit) if secret is None else f"({secret}, not shown)"
 
@@ -134,14 +134,14 @@ def did_you_mean(name: object, choices: Iterable[str], **synonyms: str) -> str:
         return ""
     from difflib import get_close_matches
 
-    matches = get_close_matches(name[:_SHOWN].casefold(), spellings, n=1)
+    matches = get_close_matches(name[:_MAX_SHOWN].casefold(), spellings, n=1)
     return f"Did you mean {quote(spellings[matches[0]])}?" if matches else ""
 
 
 def missing_attribute(
     module: str, name: str, choices: Iterable[str], **synonyms: str
 ) -> AttributeError:
-    """Build the error for a name that a module does not have, as `did_you_mean` completes it."""
+    """Build the error for a name that a module does not have, with the result of `did_you_mean`."""
     # Interpreters and notebooks look for private names such as `_repr_html_` in every object.
     looked_for = name.removeprefix("get_")
     hint = "" if name.startswith("_") else did_you_mean(looked_for, choices, **synonyms)
@@ -265,7 +265,7 @@ class LedgerError(Exception):
 
 def _callers_frames(frames: TracebackType | None) -> TracebackType | None:
     callers: list[TracebackType] = []
-    while frames is not None and not _is_own(frames.tb_frame):
+    while frames is not None and not _is_in_package(frames.tb_frame):
         callers.append(frames)
         frames = frames.tb_next
     copied = None
@@ -274,7 +274,7 @@ def _callers_frames(frames: TracebackType | None) -> TracebackType | None:
     return copied
 
 
-def _is_own(frame: FrameType) -> bool:
+def _is_in_package(frame: FrameType) -> bool:
     return str(frame.f_globals.get("__name__")).partition(".")[0] == "ledgerkit"
 
 
@@ -771,11 +771,11 @@ class DecodeError(LedgerError):
 
 
 def not_as_documented(
-    document: str, problem: object, place: str = "$", **details: Any
+    document: str, problem: object, parent: str = "$", **details: Any
 ) -> DecodeError:
-    """Build the error for what a decoder found in a document, or in the part of it at `place`."""
+    """Build the error for a decoder's problem with a document, or with its part at `parent`."""
     reason, _, path = str(problem).partition(" - at `$")
-    path = place + path.rstrip("`")
+    path = parent + path.rstrip("`")
     return DecodeError(f"{document}{NOT_AS_DOCUMENTED}{reason} at {path}", path=path, **details)
 
 
@@ -802,7 +802,7 @@ def from_status(
     At most 200 characters of the body `text` are quoted, on one line. `retry_after` is the pause
     that the host requests, in seconds. Errors with status 5xx or 408 are retryable.
     """
-    quoted = excerpt(text, _QUOTED)
+    quoted = excerpt(text, _MAX_QUOTED)
     sentence = f"HTTP {status} in response to {request}" + (f": {quoted}" if quoted else "")
     details: dict[str, Any] = {"status": status, "request": request, "retry_after": retry_after}
     if status == _TOO_MANY:

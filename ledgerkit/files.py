@@ -1,4 +1,4 @@
-"""Files that appear complete or not at all, their formats, and the errors of both."""
+"""Files that appear complete or not at all, formats of documents, and errors of files."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class _Header(msgspec.Struct):
 
 
 def check_format(document: bytes, newest: int, field: str, name: str) -> None:
-    """Raise `InvalidRequestError` if a newer ledgerkit wrote a document: its members may differ."""
+    """Raise `InvalidRequestError` if a newer ledgerkit wrote a document."""
     version = json_decoding.decode(document, _Header).format
     if version > newest:
         expected = f"format {newest} or older, and it has format {version}"

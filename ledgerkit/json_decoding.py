@@ -2,8 +2,8 @@
 JSON decoders, the only ones of the package.
 
 msgspec inspects a type when it first decodes it. If another thread uses the type meanwhile, the
-process crashes: the description that both share is not complete yet. Here a type is inspected
-under a lock, before it is used (docs/explanations/security.md). A rule of ruff refuses msgspec's
+process crashes, because both share an incomplete description. Here a type is inspected under a
+lock, before it is used (docs/explanations/security.md). A rule of ruff refuses msgspec's
 own functions elsewhere.
 """
 
@@ -28,7 +28,7 @@ _lock = RLock()  # the import of a module that builds decoders may be part of a 
 
 class Decoder(Generic[T]):
     """
-    Decodes JSON to a type, in any thread.
+    A decoder of JSON to a type, for any thread.
 
     Parameters
     ----------

@@ -92,7 +92,7 @@ class Ledger:
 
     @property
     def replay(self) -> Replay | None:
-        """The recording that answers; None if answers come from hosts or the embedded ledger."""
+        """The recording; None if responses come from hosts or the embedded ledger."""
         return self._replay
 
     @property
@@ -585,14 +585,14 @@ class Ledger:
         Returns
         -------
         points
-            A point for each, with `height`, `time_ns` and `hash`. For a time: the last
+            A point for each reference, with `height`, `time_ns` and `hash`. For a time: the last
             final block at or before it. For a skipped height: the last block below it. A
             reference that could not be resolved has its error in its place.
 
         Raises
         ------
         InvalidRequestError
-            If one is malformed. Nothing has been sent then.
+            If a reference is malformed; then nothing was sent.
 
         Notes
         -----
@@ -634,11 +634,13 @@ class Ledger:
         self.close()
 
     def __repr__(self) -> str:
-        session = getattr(self, "session", None)  # a traceback may show one that __init__ refused
+        session = getattr(
+            self, "session", None
+        )  # a traceback may show a ledger that __init__ refused
         limits = "" if session is None else session.settings.limits_text()
         if self._replay is not None:
-            answers = units.count_text(len(self._replay), "answer")
-            limits = f"{answers} recorded in {cut(self._replay.path)}"
+            count = units.count_text(len(self._replay), "answer")
+            limits = f"{count} recorded in {cut(self._replay.path)}"
         return f"<Ledger {cut(self.network.name)}{': ' if limits else ''}{limits}>"
 
     def __reduce__(self) -> Never:
@@ -661,7 +663,7 @@ def _display_name(network: Network, embedded: EmbeddedLedger | None) -> str:
 
 @contextmanager
 def newest_block_in_errors(ledger: Ledger, height: object = None) -> Iterator[None]:
-    """Name the newest block in the remedy of an error about a height, or `height`, above it."""
+    """Name the newest block in the remedy of an error about a higher one, at `height` if passed."""
     try:
         yield
     except (UnknownBlockError, UnknownEpochError) as error:
@@ -676,25 +678,25 @@ def newest_block_in_errors(ledger: Ledger, height: object = None) -> Iterator[No
         raise
 
 
-def locate_arguments(ledger: Ledger, places: Mapping[str, object]) -> dict[str, Point]:
-    """Locate the blocks that arguments refer to, by their names; an error names the argument."""
-    references = [validation.block_reference(place, name) for name, place in places.items()]
-    points = dict(zip(places, ledger.locate_many(references) if places else [], strict=True))
+def locate_arguments(ledger: Ledger, values: Mapping[str, object]) -> dict[str, Point]:
+    """Locate the blocks of arguments by name; an error names its argument."""
+    references = [validation.block_reference(value, name) for name, value in values.items()]
+    points = dict(zip(values, ledger.locate_many(references) if values else [], strict=True))
     for name, point in points.items():
         if isinstance(point, LedgerError):
-            refuse_place(point, name, getattr(places[name], "written", places[name]))
+            refuse_reference(point, name, getattr(values[name], "written", values[name]))
             raise point
     return cast("dict[str, Point]", points)
 
 
-def refuse_place(error: LedgerError, name: str, place: object) -> None:
-    """Raise the error of a block that was refused, by the name of its argument."""
+def refuse_reference(error: LedgerError, name: str, value: object) -> None:
+    """Raise the error of a refused block reference with the name of its argument."""
     if isinstance(error, InvalidRequestError) and error.field == "at":
-        raise InvalidRequestError.refuse(name, place, error.rule or "")
+        raise InvalidRequestError.refuse(name, value, error.rule or "")
 
 
 def open_like(ledger: Ledger, **changes: Any) -> Ledger:
-    """Open a ledger with the settings of an open one but for `changes`; it shares its transport."""
+    """Open a ledger with the transport and settings of an open one, except for `changes`."""
     return Ledger(replace(ledger.session.ready().settings, borrowed=True, **changes))
 
 

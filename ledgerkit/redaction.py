@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 _SECRET_KEY, _SEED_PHRASE = "a secret key", "a seed phrase"
 _API_KEY, _PASSWORD = "what may be an API key", "a password"
-_SOME_KEY = "what may be a secret key"  # or a public one
+_SOME_KEY = "what may be a secret key"  # or a public key
 _MIN_HIDDEN_LENGTH = 8  # a shorter secret may be a part of ordinary data
 _RAW_KEY_BYTES = (32, 64)
 _HINT = 4  # characters of a value that may be no secret, so that its owner recognises it
@@ -66,13 +66,15 @@ _CALLERS_KEY = re.compile(
     r"|(?<![0-9A-Za-z])(?:0x[0-9a-f]{64}|[0-9a-f]{128})(?![0-9A-Za-z])",
     re.IGNORECASE,
 )
-_BETWEEN = r"(?:[^A-Za-z.]|\.(?=\s)|\\[nrt]){1,8}"  # but the dots of account ids
+_BETWEEN = r"(?:[^A-Za-z.]|\.(?=\s)|\\[nrt]){1,8}"  # except for the dots of account ids
 _CALLERS_PHRASE = re.compile(rf"(?<![A-Za-z])(?:{_WORD}{_BETWEEN}){{{_WORDS - 1}}}{_WORD}")
 _PHRASE_PART = re.compile(rf"(?<![A-Za-z])(?:{_WORD}\s+){{7}}{_WORD}")  # words may be mistyped
-_SEPARATOR = re.compile(r"\\[nrt]|(?<=[A-Za-z])[,;+](?=[ A-Za-z])")  # of words, beside spaces
-# An answer may be prose: words of the list are of lower case.
+_SEPARATOR = re.compile(
+    r"\\[nrt]|(?<=[A-Za-z])[,;+](?=[ A-Za-z])"
+)  # separators of words other than spaces
+# A response may be prose, so only words in lower case count.
 _LOWER = rf"(?!(?:{_PROSE})\b)[a-z]{{3,8}}"
-_ANSWERED_PHRASE = re.compile(
+_RESPONSE_PHRASE = re.compile(
     rf" (?<=[a-z]{{3}} )(?:{_LOWER}\s+){{{_WORDS - 2}}}{_LOWER}(?![a-z])".encode()
 )
 _TOKEN = re.compile(
@@ -153,10 +155,10 @@ def _character_pattern(char: str, backslash: str) -> str:
     """
     Return a pattern for a character as it is, and as URLs, JSON and HTML write it.
 
-    `backslash` is how backslashes are written: were both ways possible for each, a long row of
-    them could be read in too many ways.
+    `backslash` is how backslashes are written: if each could be written in both ways, a long run
+    would match in too many ways.
     """
-    if char.isalnum() or char in "-._~":  # none of them escapes these
+    if char.isalnum() or char in "-._~":  # never escaped
         return re.escape(char)
     code = f"{ord(char):02x}"
     plain = {char, f"\\{char}", html.escape(char), "+" if char == " " else char}
@@ -167,7 +169,7 @@ def _character_pattern(char: str, backslash: str) -> str:
 
 def hide(text: str) -> str:
     """Replace each secret in a sentence, and leave everything else."""
-    text = _hide_used(text)
+    text = _hide_in_use(text)
     if ":/" in text:
         text = _LOGIN.sub(r"\g<slash>[password hidden]", text)
     lower = text.lower()
@@ -181,39 +183,40 @@ def hide(text: str) -> str:
 
 
 def secrets_in_use() -> Iterator[tuple[str, bytes]]:
-    """Yield what each API key or password is that this process uses, and its text."""
+    """Yield the noun and the text of each API key and password that this process uses."""
     for secret in list(_in_use):
         yield secret.noun, secret.reveal().encode()
 
 
-def _hide_used(text: str) -> str:
+def _hide_in_use(text: str) -> str:
     """Replace the API keys and passwords that this process uses."""
-    for secret in list(_in_use) if _in_use else ():  # mostly none, which takes less time to see
+    for secret in list(_in_use) if _in_use else ():  # usually empty, which is faster to check
         text = secret.hide_text(text)
     return text
 
 
 def has_phrase(data: bytes, *, is_request: bool) -> bool:
-    """Return True if a request or an answer has what looks like a seed phrase."""
+    """Return True if a request or a response has words that look like a seed phrase."""
     if not is_request:
-        return _ANSWERED_PHRASE.search(data) is not None
+        return _RESPONSE_PHRASE.search(data) is not None
     text = _SEPARATOR.sub(" ", data.decode("latin-1"))
     return bool(_PHRASE.search(text) or _PHRASE_PART.search(text))
 
 
 def is_surely_secret(text: str) -> bool:
-    """Return True if a text has a secret that no host may receive; ordinary tokens are none."""
+    """Return True if a text has a secret that no host may receive; other tokens do not count."""
     forms = (text, unquote(text))
     return any(
-        _KEY.search(form) or _PHRASE_PART.search(form) or _hide_used(form) != form for form in forms
+        _KEY.search(form) or _PHRASE_PART.search(form) or _hide_in_use(form) != form
+        for form in forms
     )
 
 
 def secret_in(value: object) -> str | None:
     """
-    Find a secret in a value that a caller passed: in its text, or in the items of a container.
+    Return the kind of secret in a value of a caller, such as "a secret key"; None without one.
 
-    Returns what it is, such as "a secret key"; None if there is none.
+    Texts and the items of containers are searched.
     """
     texts: list[str] = []
     for leaf in _leaves(value):
@@ -223,13 +226,13 @@ def secret_in(value: object) -> str | None:
             return leaf.noun
         if isinstance(leaf, bytes) and len(leaf) in _RAW_KEY_BYTES:
             return _SOME_KEY
-        texts.append(_text_of(leaf))
+        texts.append(_leaf_text(leaf))
         if _BROKEN_KEY.fullmatch(_INVISIBLE.sub("", texts[-1][:_LONGEST_KEY])):
             return _SECRET_KEY
     return _secret_in_text(" ".join(texts))
 
 
-def _text_of(leaf: object) -> str:
+def _leaf_text(leaf: object) -> str:
     if isinstance(leaf, bytes):
         return leaf.decode("utf-8", "replace")
     return str(leaf) if isinstance(leaf, str | PathLike) else repr_of(leaf)
@@ -237,16 +240,16 @@ def _text_of(leaf: object) -> str:
 
 def _leaves(value: object) -> Iterator[object]:
     """Yield the values in containers, also of pandas and numpy; iterators are not consumed."""
-    left = [value]
+    pending = [value]
     visited: dict[int, object] = {}  # containers, which may contain themselves
-    while left:
-        item = left.pop()
+    while pending:
+        item = pending.pop()
         items = _items(item)
         if items is None:
             yield item
         elif id(item) not in visited:
             visited[id(item)] = item
-            left += reversed(items)
+            pending += reversed(items)
 
 
 def repr_of(value: object) -> str:
@@ -273,7 +276,7 @@ def _items(value: object) -> list[object] | None:
             value = (*value.keys(), *value.values())
         if isinstance(value, list | tuple | set | frozenset):
             return list(value)
-        if hasattr(value, "to_numpy"):  # of pandas, where labels are shown, too
+        if hasattr(value, "to_numpy"):  # pandas, whose labels are shown, too
             labels = [getattr(value, name, None) for name in ("axes", "name", "names")]
             return [value.to_numpy().tolist(), *labels]
         items = value.tolist() if hasattr(value, "tolist") else None
@@ -283,7 +286,7 @@ def _items(value: object) -> list[object] | None:
 
 
 def _secret_in_text(text: str) -> str | None:
-    """Find a secret in a text, also if it is quoted for a URL or broken by spaces."""
+    """Return the kind of secret in a text, also if it is quoted for a URL or broken by spaces."""
     plain = unquote(text)
     key = _key_in_text(text, plain)
     if key is not None:
@@ -317,5 +320,5 @@ def _api_key_in_text(text: str, plain: str) -> str | None:
 
 
 def _hint(text: str) -> str:
-    """Return the first characters of what may be a hash or a public key, and its length."""
+    """Return the first characters and the length of a text that may be a hash or a public key."""
     return f" ({text[:_HINT]}…, {len(text)} characters)"

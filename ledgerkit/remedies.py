@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 
 class _Wording(NamedTuple):
-    """What a message tells a Python program, and what it tells other readers; None is the same."""
+    """A pattern in a message for Python, and its replacements for other readers; None keeps it."""
 
     python: str
     command_line: str | None = None
@@ -60,5 +60,5 @@ def for_explorer(message: str) -> str:
     return message
 
 
-def _replace(pattern: str, words: str | None, message: str) -> str:
-    return message if words is None else re.sub(pattern, words, message)
+def _replace(pattern: str, replacement: str | None, message: str) -> str:
+    return message if replacement is None else re.sub(pattern, replacement, message)

@@ -1,4 +1,4 @@
-"""The classes of what verbs return, and of u128 columns, for annotations and `isinstance`."""
+"""The classes of results of verbs and of u128 columns, for annotations and `isinstance`."""
 
 from ledgerkit.archiving import Archive, Verification
 from ledgerkit.collecting.collection import Collection

@@ -338,8 +338,8 @@ def amount_text(value: int, decimals: int, symbol: str, digits: int | None = 2) 
     symbol
         Text after the number, such as ``"NEAR"``; "" for none.
     digits
-        Decimals to show. Of an amount below 1, this many digits after its leading zeros, at least
-        one; of an amount that would look whole, as many as show that it is not, up to six
+        Decimals to show. An amount below 1 has this many digits after its leading zeros, at least
+        one; an amount that would look whole has as many as show that it is not, up to six
         (``"0.999999 GOLD"``). None shows all digits.
 
     Returns
@@ -476,7 +476,7 @@ def _split(number: str, decimals: int) -> tuple[str, str]:
 
 def _as_integer(value: object) -> int | None:
     """Return an integer, also from numpy; None for any other value."""
-    if type(value) is int:  # the protocol check below takes ten times as long as all the rest
+    if type(value) is int:  # ten times as fast as the protocol check below
         return value
     if isinstance(value, bool) or not isinstance(value, SupportsIndex):
         return None

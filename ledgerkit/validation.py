@@ -35,14 +35,14 @@ KEY_RULE = (
 )
 _MAX_METHOD_BYTES = 256
 HASH_BYTES = 32
-_MISSING = ("nan", "<NA>", "NaT", "None")  # as texts, by which pandas need not be imported
+_MISSING = ("nan", "<NA>", "NaT", "None")  # compared as texts, so that pandas is not imported
 _U64_MAX = 2**64 - 1
 _NS = 1_000_000_000
 
 
 @dataclass(frozen=True, slots=True)
 class BlockReference:
-    """A block reference as RPC params, or a time whose block is still to be found."""
+    """A block reference as RPC params, or a time whose block has to be located."""
 
     params: dict[str, str | int]
     timestamp_ns: int | None = None
@@ -78,7 +78,7 @@ def _text(value: object) -> object:
 
 
 def plain_str(value: str) -> str:
-    """Return the characters of a str, which msgspec refuses in a subclass of it."""
+    """Convert a subclass of str to str, since msgspec refuses subclasses."""
     return str.__str__(value)  # `str(value)` would be the name of an enumeration's member
 
 
@@ -111,7 +111,7 @@ def account_ids(value: object, field: str = "account_ids") -> list[str]:
 
 
 def account_id_list(value: object, field: str) -> list[str]:
-    """Check a list of account ids, of which one alone is refused."""
+    """Check a list of account ids; a single id is refused."""
     expected = "a list, Series or Index of account ids"
     if not isinstance(value, str):
         return _listed_ids(value, field, expected)
@@ -196,7 +196,7 @@ def _utf8_length(text: str) -> int:
 
 
 def no_secret(value: object, field: str) -> None:
-    """Raise if a path or an address surely has a secret key or phrase: errors would show it."""
+    """Raise if a path or an address surely has a secret key or phrase, which errors would show."""
     if isinstance(value, str | PathLike) and is_surely_secret(str(value)):
         raise InvalidRequestError.refuse(field, value, "a path without a secret")
 
@@ -273,7 +273,7 @@ def integer(value: object, field: str, *, most: int, least: int = 0, noun: str =
 
 
 def flag(value: object, field: str) -> bool:
-    """Check a yes or no."""
+    """Check a flag, True or False."""
     if type(value).__name__ not in ("bool", "bool_"):  # Python's, and numpy's in each version
         raise InvalidRequestError.refuse(field, value, "True or False")
     return bool(value)
@@ -289,11 +289,11 @@ def one_of(value: object, field: str, allowed: tuple[str, ...]) -> str:
 
 def subset_of(value: object, field: str, allowed: tuple[str, ...]) -> list[str]:
     """Check one or several words against the allowed words; return them in that order."""
-    words = [value] if isinstance(value, str) else value
-    chosen = list(words) if isinstance(words, Iterable) else []
-    if chosen and all(isinstance(word, str) and word in allowed for word in chosen):
-        return [word for word in allowed if word in chosen]
-    misspelt = (word for word in chosen if isinstance(word, str) and word not in allowed)
+    names = [value] if isinstance(value, str) else value
+    chosen = list(names) if isinstance(names, Iterable) else []
+    if chosen and all(isinstance(name, str) and name in allowed for name in chosen):
+        return [name for name in allowed if name in chosen]
+    misspelt = (name for name in chosen if isinstance(name, str) and name not in allowed)
     unknown = next(misspelt, value)
     expected = f"one or more of {', '.join(allowed)}"
     raise InvalidRequestError.refuse(field, unknown, expected, choices=allowed)
@@ -303,7 +303,7 @@ def block_reference(value: object, field: str = "at") -> BlockReference:
     """
     Parse a height, hash, finality, checkpoint or time; None is final.
 
-    A time without a zone is UTC. A date is its midnight, and a period of months its first one.
+    A time without a zone is UTC. A date is its midnight, and a period of months its first midnight.
     """
     if isinstance(value, BlockReference):
         return value
@@ -325,16 +325,16 @@ def block_reference(value: object, field: str = "at") -> BlockReference:
 
 
 def period_ends(start: object, stop: object) -> tuple[object, object]:
-    """Return the ends; a period such as "2026-07" without a `stop` is both of them."""
+    """Return the ends; a period such as "2026-07" without a `stop` becomes both."""
     return (_months(start) if stop is None else None) or (start, stop)
 
 
 def _months(period: object) -> tuple[str, str] | None:
-    """Return the first day of a period of months and the day after it; None if it is none."""
-    words = _PERIOD.fullmatch(period) if isinstance(period, str) else None
-    if words is None:
+    """Return the first day of a period of months and the day after it; None for other values."""
+    match = _PERIOD.fullmatch(period) if isinstance(period, str) else None
+    if match is None:
         return None
-    year, month, which, unit = words.groups()
+    year, month, which, unit = match.groups()
     today = datetime.now(UTC)
     length = 12 if unit == "year" else 1
     first = (12 * today.year + today.month - 1) // length - (which == "last")
@@ -378,7 +378,7 @@ def _text_reference(value: str, field: str) -> BlockReference:
 
 
 def _refused_reference(value: object, field: str) -> InvalidRequestError:
-    """Build the error for what is no block; digits in a text or a float may mean a height."""
+    """Build the error for an invalid reference; digits in a text or a float may mean a height."""
     names = (*FINALITIES, *CHECKPOINTS)
     error = InvalidRequestError.refuse(field, value, _REFERENCE_RULE, choices=names)
     digits = str(value).removesuffix(".0") if isinstance(value, str | float) else ""

@@ -17,7 +17,7 @@ _NOT_ASCII = re.compile(r"[^ -~]")
 _MAX_MARKS = 4  # combining marks on one letter; no language uses more
 _VIRAMA = 9  # the combining class
 _NON_JOINER, _JOINER, _KEYCAP = "\u200c", "\u200d", "\u20e3"
-_STYLES = "\ufe0e\ufe0f"  # show the symbol before as text, or as an emoji
+_STYLES = "\ufe0e\ufe0f"  # variation selectors: show the symbol before as text or as an emoji
 # The letters and marks among Default_Ignorable_Code_Point of Unicode's DerivedCoreProperties.txt
 _INVISIBLE = re.compile(
     r"[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef]"
@@ -61,12 +61,12 @@ def _python_escape(char: str) -> str:
 def _json_escape(char: str) -> str:
     """Write a character as in a JSON string: one or two UTF-16 code units."""
     units = char.encode("utf-16-be", "surrogatepass").hex()
-    return "".join(f"\\u{units[at : at + 4]}" for at in range(0, len(units), 4))
+    return "".join(f"\\u{units[start : start + 4]}" for start in range(0, len(units), 4))
 
 
-def _is_visible(text: str, at: int) -> bool:
-    """Return True if the character at a position is seen, and harms nothing around it."""
-    char, before, after = text[at], text[at - 1 : at], text[at + 1 : at + 2]
+def _is_visible(text: str, index: int) -> bool:
+    """Return True if the character at an index is visible, and does not act on its neighbours."""
+    char, before, after = text[index], text[index - 1 : index], text[index + 1 : index + 2]
     if char in _STYLES:
         is_keycap = before in set("0123456789#*") and after == _KEYCAP
         return is_keycap or _is_symbol(before)
@@ -78,7 +78,9 @@ def _is_visible(text: str, at: int) -> bool:
     if _INVISIBLE.match(char):
         return False
     if _is_mark(char):
-        return at > 0 and not (at > _MAX_MARKS and all(map(_is_mark, text[at - _MAX_MARKS : at])))
+        return index > 0 and not (
+            index > _MAX_MARKS and all(map(_is_mark, text[index - _MAX_MARKS : index]))
+        )
     return char.isprintable() or category(char) == "Zs"
 
 

@@ -1,10 +1,10 @@
 """
 Archiving: mint an NFT that records the source of a social database widget.
 
-Each step is a function of its own. `archive_widget` runs all of them; `archive_steps` does too,
-and yields the state at each step. An expected outcome, such as ``"missing_widget"``, is returned;
+Each step is a function. `archive_widget` runs all of them; `archive_steps` also yields the state
+at each step. An expected outcome, such as ``"missing_widget"``, is returned;
 only a failed request raises. The token id is derived from the source, and a collection has each
-id once, so an interrupted flow is finished by running it again.
+id once, so an interrupted flow can be finished by running it again.
 """
 
 from ledgerkit.archiving.flow import (

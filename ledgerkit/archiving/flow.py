@@ -1,4 +1,4 @@
-"""The archive flow: its steps in order, the result of each, and the outcome."""
+"""The archive flow: its steps in order, their results, and the outcome."""
 
 from __future__ import annotations
 
@@ -199,8 +199,8 @@ class Archive:
         path = cut(widget_sources.widget_path(self.author_account_id, self.widget_name))
         token_id, contract_id = cut(self.token_id), cut(self.contract_id)
         token = "" if self.token_id is None else f" as {token_id} of {contract_id}"
-        at = "" if self.step is None else f", {self.step}"
-        return f"<Archive {path}{token}: {self.outcome}{at}>"
+        step = "" if self.step is None else f", {self.step}"
+        return f"<Archive {path}{token}: {self.outcome}{step}>"
 
     def _repr_html_(self) -> str:
         return cards.table_card(
@@ -215,7 +215,7 @@ class Archive:
 
 @dataclass(slots=True, kw_only=True)
 class _Flow:
-    """One run of the flow: the checked arguments of `archive_widget`, and the results so far."""
+    """A run of the flow: the checked arguments of `archive_widget`, and the results so far."""
 
     author_account_id: str
     widget_name: str
@@ -232,8 +232,10 @@ class _Flow:
     social_contract_id: str | None
     timeout_s: float
     allow_mainnet: bool
-    rows: dict[str, dict[str, Any]] = field(default_factory=dict)  # of the steps that have begun
-    sent_at: float = 0.0  # of the monotonic clock
+    rows: dict[str, dict[str, Any]] = field(
+        default_factory=dict
+    )  # rows of the steps that have begun, by step
+    sent_at: float = 0.0  # a time of the monotonic clock
     plan: TokenPlan | None = None
     submission: Submission | None = None
     failure: LedgerError | None = None
@@ -313,7 +315,7 @@ class _Flow:
     # Steps --------------------------------------------------------------------------------
 
     def check_receiver(self) -> None:
-        """Check whether the receiver's NFT list includes the collection; it need not."""
+        """Check whether the receiver's NFT list includes the collection, which is not required."""
         collections = tokens.receiver_view(self.receiver_id, self.collection, target=self.target)
         verb = "does not include" if collections.empty else "includes"
         self.end_step(f"the NFT list of {self.receiver_id} {verb} {self.collection}")
@@ -394,7 +396,7 @@ class _Flow:
         if self.failure is None:
             self._end_mint("done")
             return True
-        # Another mint of this token may have been first: a collection has each id once.
+        # An earlier mint may have used the id: a collection has each id once.
         self.existed = self._find_at_head(plan).token is not None
         result = "an earlier mint was first" if self.existed else "nothing was minted"
         state = "done" if self.existed else "stopped"
@@ -449,7 +451,7 @@ class _Flow:
         return self.archive("under_way")
 
     def end_step(self, detail: str, state: str = "done", block_height: int | None = None) -> None:
-        """Complete the row of the step that has ended, the last one that began."""
+        """Complete the row of the step that began last."""
         ended = {"state": state, "detail": detail, "block_height": block_height}
         self.rows[next(reversed(self.rows))] |= ended
 
@@ -467,11 +469,11 @@ class _Flow:
         return f"sent by {self.signer.account_id}, stage {submission.stage}"
 
     def steps_frame(self, remaining: str) -> pd.DataFrame:
-        """Tabulate the steps; those after the last one have the state `remaining`."""
+        """Tabulate the steps; steps after the last one that began have the state `remaining`."""
         last = max((STEPS.index(step) for step in self.rows), default=-1)
         rows = [
-            self.rows.get(step, {"step": step, "state": remaining if at > last else "not_taken"})
-            for at, step in enumerate(STEPS)
+            self.rows.get(step, {"step": step, "state": remaining if index > last else "not_taken"})
+            for index, step in enumerate(STEPS)
         ]
         names = ("step", "state", "detail", "block_height", "tx_hash")
         columns = {name: [row.get(name) for row in rows] for name in names}
@@ -516,7 +518,7 @@ def archive_widget(
     allow_mainnet: bool = False,
 ) -> Archive:
     """
-    Archive a widget: mint a token that records its source's hash and place.
+    Archive a widget: mint a token that records the hash of its source and where it is.
 
     Parameters
     ----------
@@ -613,10 +615,10 @@ def archive_steps(
     Returns
     -------
     archives
-        One whenever a step begins, with the state of each step; at last the one that
-        `archive_widget` returns. A step runs when the next state is requested, so leaving the
+        An `Archive` whenever a step begins, with the states of all steps; the last one is the
+        result of `archive_widget`. A step runs when the next state is requested, so leaving the
         loop stops the flow; `Archive.way_back` then shows whether the token was minted. Before
-        an error, one shows the step that failed.
+        an error, an `Archive` shows the step that failed.
 
     Raises
     ------

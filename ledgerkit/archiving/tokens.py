@@ -32,7 +32,7 @@ PREFIX = "widget-"
 ATTEMPTS = 5
 PAUSE_S = 1.0
 TIMEOUT_S = 120.0
-DIGITS = 12  # of the hash, in a token id
+DIGITS = 12  # digits of the hash in a token id
 MINT_GAS = "100 Tgas"
 _MAX_PREFIX = 64  # characters
 _PAGE = 100
@@ -120,7 +120,7 @@ def plan_token(
 
 
 def differences(plan: TokenPlan, token: chain.NftToken) -> list[str]:
-    """List how a token differs from the plan in owner and source hash."""
+    """List the differences in owner and source hash between a token and its plan."""
     record = record_of(token)
     actual = "unknown" if record is None else record.source_sha256
     expected = plan.record.source_sha256

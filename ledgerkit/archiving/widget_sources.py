@@ -195,7 +195,7 @@ def _leaf(node: Any, path: str, request: str) -> tuple[str, int] | None:
             return None
         node = node[label]
     leaf = node if isinstance(node, dict) else {"": node}
-    # A node that has children too keeps its own text and block one level below.
+    # The text and block of a node with children are one level below it.
     if isinstance(leaf.get(""), dict):
         leaf = leaf[""]
     text, height = leaf.get(""), leaf.get(":block")

@@ -55,7 +55,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     words = sys.argv[1:] if argv is None else argv
     try:
         args = build_parser(words).parse_args(words)
-        with user_warnings.handle_warnings(functools.cache(output.print_message)):  # each once
+        with user_warnings.handle_warnings(
+            functools.cache(output.print_message)
+        ):  # prints each message once
             code: int = args.spec.run(args)
         output.flush()
     except errors.LedgerError as error:
@@ -75,7 +77,7 @@ def near_sandbox() -> int:
 
 
 def build_parser(words: Container[str] | None = None) -> Parser:
-    """Build the parser of all commands; with `words` only those among them have their options."""
+    """Build the parser of all commands; with `words`, only the commands in them get options."""
     parser = Parser(
         prog="ledgerkit",
         description="Read accounts, tokens and transactions of NEAR, with exact numbers.",
@@ -90,6 +92,6 @@ def build_parser(words: Container[str] | None = None) -> Parser:
             name, help=command.help, description=command.help, epilog=example
         )
         subparser.set_defaults(spec=command)
-        if words is None or name in words:  # declaring one imports its verb
+        if words is None or name in words:  # declaring a command imports its verb
             command.declare(subparser)
     return parser

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     import inspect
     from collections.abc import Iterable, Sequence
 
-_MAX_DIGITS = 20  # of a height, which has 64 bits
-# An option that people guess, with its value: a key is read from the environment only.
+_MAX_DIGITS = 20  # the most digits of a height, which has 64 bits
+# An option that people guess, with its value; keys are read from the environment only.
 _SECRET_OPTION = re.compile(r"(?i)(--?[\w-]*(?:key|token|secret|pass|phrase)[\w-]*)[ =]\S.*")
 _INVALID_CHOICE = re.compile(r"invalid choice: '(.*?)' \(choose from (.*)\)")
 
@@ -49,7 +49,7 @@ class Parser(argparse.ArgumentParser):
         return parsed, unknown
 
     def error(self, message: str) -> NoReturn:
-        """Print the message, with the choice that a misspelt one is most like, and exit."""
+        """Print the message, with the choice most like a misspelt one, and exit."""
         choice = _INVALID_CHOICE.search(message)
         if choice:
             message += _hint(choice[1], re.findall(r"[\w-]+", choice[2]))
@@ -61,8 +61,8 @@ class Parser(argparse.ArgumentParser):
         super().error(escape_invisible(message))
 
 
-def _hint(word: str, choices: Iterable[str]) -> str:
-    hint = errors.did_you_mean(word, choices)
+def _hint(text: str, choices: Iterable[str]) -> str:
+    hint = errors.did_you_mean(text, choices)
     return f". {hint}" if hint else ""
 
 
@@ -70,8 +70,8 @@ class Argument:
     """
     An argument of a command, such as ``--pool``; `options` are those of argparse.
 
-    The name may be followed by how the help shows the value, as in ``--rate N``. `parameter` is
-    the verb's, if it has another name, and `noun` is what an error calls a missing value.
+    The name may be followed by the placeholder of the value, as in ``--rate N``. `parameter` is
+    the verb's, if it has another name, and `noun` names a missing value in errors.
     """
 
     def __init__(
@@ -86,7 +86,7 @@ class Argument:
             self.options["metavar"] = metavar or self.name
 
     def declare(self, parser: Parser, parameter: inspect.Parameter | None = None) -> None:
-        """Add the argument to a parser; `parameter` is that of the verb, if it has one."""
+        """Add the argument to a parser; `parameter` is the verb's parameter, if there is one."""
         options = self.options
         if parameter is not None:
             options = _derived_options(parameter) | options
@@ -179,7 +179,7 @@ def complete(parser: argparse.ArgumentParser) -> None:
 
 
 def candidates(prefix: str, action: argparse.Action, parser: Any, **_: Any) -> dict[str, str]:
-    """Return candidates with their descriptions; of a list, those that it does not have yet."""
+    """Return candidates with their descriptions, without those that a list already has."""
     if action.dest == "columns":
         from ledgerkit.frames.schemas import SCHEMAS
 

@@ -1,4 +1,4 @@
-"""The commands about collections: `collect`, `collect-blocks`, `follow` and `diff`."""
+"""The commands of collections: `collect`, `collect-blocks`, `follow` and `diff`."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ _NOT_FOUND = ("not_indexed", "no_account")  # the statuses of rows
 
 
 def print_result(args: argparse.Namespace, result: Any) -> int:
-    """Print a value, or a frame and the failures beside it."""
+    """Print a value, or a frame and its failures."""
     if not isinstance(result, tuple):
         output.print_value(result, args)
         return exit_codes.SUCCESS
@@ -49,10 +49,10 @@ class Command:
     """
     A command, which calls a verb such as ``verbs.tokens:ft`` with its arguments.
 
-    `schema` is that of the frame it prints, if it has not the verb's name. `show` prints the
-    result and returns the exit code. `load` is the function that reads a saved response, if it is
-    not `read`. `check` raises for arguments that do not fit together. `example` is a line of
-    arguments for the help.
+    `schema` is the schema of the printed frame, by default the verb's name. `show` prints the
+    result and returns the exit code. `load` is the function that reads a saved response, by
+    default `read_response`. `check` raises for arguments that do not fit together. `example` is a
+    line of arguments for the help.
     """
 
     def __init__(
@@ -96,10 +96,10 @@ class Command:
             return _print_missing(ids, ledger) if ledger and ids and not code else code
 
     def call(self, args: argparse.Namespace, ledger: Ledger | None) -> Any:
-        """Call the verb with those arguments that it has."""
+        """Call the verb with the arguments that it has."""
         options = {"ledger": ledger, "on_error": "collect", "progress": sys.stderr.isatty()}
-        given = options | vars(args)
-        values = {name: given[name] for name in self._parameters() if name in given}
+        passed = options | vars(args)
+        values = {name: passed[name] for name in self._parameters() if name in passed}
         return _function(self.verb)(**values) if self.verb else None
 
     def frame(self, args: argparse.Namespace) -> str:
@@ -110,7 +110,6 @@ class Command:
         return inspect.signature(_function(self.verb)).parameters if self.verb else {}
 
     def _check(self, args: argparse.Namespace) -> None:
-        """Check arguments: only a saved response replaces those that the verb needs."""
         for argument in self.arguments:
             parameter = self._parameters().get(argument.parameter)
             is_required = parameter is not None and parameter.default is parameter.empty
@@ -129,7 +128,7 @@ class Command:
 
 
 def _ids_without_rows(args: argparse.Namespace, result: Any) -> list[str]:
-    """Return the account ids of a command of which its frame knows nothing."""
+    """Return the account ids of a command without rows in its frame."""
     frame = result[0] if isinstance(result, tuple) else getattr(result, "state", result)
     has_ids = any(vars(args).get(name) for name in _ACCOUNT_IDS)
     if "contract_id" in args and not has_ids and getattr(frame, "empty", False):
@@ -139,12 +138,12 @@ def _ids_without_rows(args: argparse.Namespace, result: Any) -> list[str]:
     ids: Any = next((vars(args)[name] for name in _ACCOUNT_IDS if vars(args).get(name)), [])
     if "status" in frame:
         frame = frame[~frame["status"].isin(_NOT_FOUND)]
-    known = set(frame["account_id"])
-    return [i for i in ([ids] if isinstance(ids, str) else ids) if i not in known]
+    ids_with_rows = set(frame["account_id"])
+    return [i for i in ([ids] if isinstance(ids, str) else ids) if i not in ids_with_rows]
 
 
 def _print_missing(ids: list[str], ledger: Ledger) -> int:
-    """Print which accounts do not exist; an indexer answers alike for those that have nothing."""
+    """Print which accounts do not exist; an indexer's response for empty accounts is the same."""
     from ledgerkit.api import rpc
 
     at = validation.block_reference("final")
@@ -164,10 +163,10 @@ def _check_columns(names: list[str], schema: str) -> None:
     if not schema:
         expected = "none: there is no frame"
         raise errors.InvalidRequestError.refuse("--columns", ",".join(names), expected)
-    if schema in SCHEMAS:  # otherwise the command refuses what it is made of
-        known = tuple(column.name for column in SCHEMAS[schema])
+    if schema in SCHEMAS:  # otherwise the command checks its parts
+        names_in_schema = tuple(column.name for column in SCHEMAS[schema])
         for name in names:
-            validation.one_of(name, "--columns", known)
+            validation.one_of(name, "--columns", names_in_schema)
 
 
 def _connect(args: argparse.Namespace) -> Ledger:
@@ -202,7 +201,7 @@ def _print_requests(args: argparse.Namespace, read: Callable[[Ledger], object]) 
     columns = {
         "surface": [call.surface for call in calls],
         "method": ["GET" if call.body is None else "POST" for call in calls],
-        "address": [_shown_address(addresses[call.surface]) + call.path for call in calls],
+        "address": [_public_address(addresses[call.surface]) + call.path for call in calls],
         "body": [None if call.body is None else call.body.decode() for call in calls],
     }
     output.say("first requests (not sent; an API key would be in a header):")
@@ -218,7 +217,7 @@ def print_columns(name: str) -> None:
     output.print_table(build.schema(name), exact=True)
 
 
-def _shown_address(url: str) -> str:
+def _public_address(url: str) -> str:
     """Return the address of a host; a path may hold a provider's key, and is not shown."""
     from ledgerkit.transport import networks
 

@@ -121,7 +121,7 @@ _DUMP_EXAMPLE = "example: ledgerkit sandbox --home node view-state dump-state --
 
 
 class _Sandbox(Command):
-    """The command `sandbox`, which has three actions with options of their own."""
+    """The command `sandbox`, whose three actions have their own options."""
 
     def declare(self, parser: Parser) -> None:
         from ledgerkit.localnet.rpc.node import VERSION

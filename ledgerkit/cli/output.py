@@ -24,21 +24,21 @@ _STYLES = {"heading": "1", "good": "32", "waiting": "33", "bad": "31"}  # SGR: b
 
 
 def say(text: str = "", *, raw: bool = False, style: str = "", **options: Any) -> None:
-    """Print a text, with invisible characters escaped unless `raw`: all output passes here."""
+    """Print a text, with invisible characters escaped unless `raw`; this writes all output."""
     visible = text if raw else escape_invisible(text, keep="\n")
     with _writing():
         print(paint(visible, style, options.get("file", sys.stdout)), **options)
 
 
 def flush() -> None:
-    """Write what is buffered; a full disk would show only when the interpreter ends."""
+    """Write the buffer, so that a full disk is an error before the interpreter ends."""
     with _writing():
         sys.stdout.flush()
 
 
 @contextmanager
 def _writing() -> Iterator[None]:
-    """Discard further output where it can't be written; convert errors other than a closed pipe."""
+    """Convert errors of writing, except for a closed pipe, and discard further output."""
     try:
         yield
     except OSError as error:
@@ -132,7 +132,7 @@ def _records(frame: pd.DataFrame) -> list[dict[str, Any]]:
 
 
 def paint(text: str, style: str, stream: TextIO | None = None) -> str:
-    """Return a text in a style, on a terminal unless the user wants none: https://no-color.org."""
+    """Return a text in a style, on a terminal unless NO_COLOR is set (https://no-color.org)."""
     is_plain = os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb"
     if not style or not text.strip() or is_plain or not (stream or sys.stdout).isatty():
         return text

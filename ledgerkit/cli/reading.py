@@ -144,8 +144,8 @@ def _check_statement(args: argparse.Namespace) -> None:
             raise errors.InvalidRequestError.refuse(name, value, expected)
 
 
-# The first character of a statement's verdict.
-_CODES_OF_MARKS = {"✓": exit_codes.SUCCESS, "⚠": exit_codes.GAPS, "?": exit_codes.NOT_CHECKED}
+# Exit codes by the first character of a statement's verdict.
+_CODE_OF_MARK = {"✓": exit_codes.SUCCESS, "⚠": exit_codes.GAPS, "?": exit_codes.NOT_CHECKED}
 
 
 def _print_statement(args: argparse.Namespace, result: Any) -> int:
@@ -178,7 +178,7 @@ def _print_statement(args: argparse.Namespace, result: Any) -> int:
             lines = "\n".join(earned or [earnings.no_rewards(facts, totals)])
             output.print_text(lines, raw=args.raw_texts)
         output.print_value(getattr(result, args.frame or "entries"), args)
-    return _CODES_OF_MARKS[summary.verdict(result.totals, result.gaps)[0]]
+    return _CODE_OF_MARK[summary.verdict(result.totals, result.gaps)[0]]
 
 
 def _snapshot_schema(args: argparse.Namespace) -> str:
@@ -188,7 +188,7 @@ def _snapshot_schema(args: argparse.Namespace) -> str:
 
 
 def _print_snapshot(args: argparse.Namespace, snapshot: Snapshot) -> int:
-    """Print one frame, or as a table for people all that have rows."""
+    """Print one frame; as a table for people, print all frames that have rows."""
     if args.frame is not None or args.format != "table" or args.columns is not None:
         return print_result(args, getattr(snapshot, args.frame or "ft"))
     print_result(args, snapshot.state)
@@ -206,7 +206,7 @@ def _holders_schema(args: argparse.Namespace) -> str:
 
 
 def _print_holders(args: argparse.Namespace, frame: pd.DataFrame) -> int:
-    """Print the supply above a table, whose columns are those that differ between holders."""
+    """Print the supply above a table of the columns that differ between holders."""
     if args.format != "table" or args.columns is not None or "share" not in frame or frame.empty:
         return print_result(args, frame)
     from ledgerkit.frames.human import readable

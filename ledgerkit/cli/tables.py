@@ -42,7 +42,7 @@ def layout(
 
     Amounts are written in units, or with `exact` all digits in the smallest unit. If the table
     does not fit, ids are shortened and columns without a value are named below it. If it is still
-    too wide, it has one line a value if it has one row, otherwise blocks of columns.
+    too wide, a single row has a line per value, and several rows are laid out in blocks of columns.
     """
     # The units of an amount may be in a column that is not printed.
     texts = frame.map(human.exact_text) if exact else human.readable(frame, short_ids=False)
@@ -102,7 +102,7 @@ def _record(table: Sequence[Column]) -> Iterator[Line]:
 
 
 def _blocks(table: Sequence[Column], width: int) -> Iterator[Line]:
-    """Lay out columns in blocks below each other; each begins with the columns that name a row."""
+    """Lay out columns in blocks below each other, which begin with the columns that name a row."""
     key = _key(table, width)
     block = list(key)
     for column in table:
@@ -117,7 +117,7 @@ def _blocks(table: Sequence[Column], width: int) -> Iterator[Line]:
 
 
 def _key(table: Sequence[Column], width: int) -> list[Column]:
-    """Return the columns that tell the rows apart, if they leave room; else the first column."""
+    """Return the columns that identify the rows, if they leave room; else the first column."""
     rows = [""] * len(table[0].texts)
     key: list[Column] = []
     for column in table:

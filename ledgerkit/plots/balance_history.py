@@ -143,8 +143,6 @@ def history(
 
 
 class _Units(NamedTuple):
-    """The units of a view's amounts, by contract."""
-
     view: str
     decimals: int | Mapping[str, int]
     units_of: Mapping[str, TokenUnit]
@@ -189,8 +187,8 @@ def _label(names: Sequence[object], symbol: str, part: str, limit: int) -> str:
 
 
 def _farthest(lines: list[_Line]) -> list[_Line]:
-    chosen = sorted(range(len(lines)), key=lambda index: -lines[index].extent)[:_MAX_LINES]
-    return [lines[index] for index in sorted(chosen)]
+    chosen = sorted(range(len(lines)), key=lambda i: -lines[i].extent)[:_MAX_LINES]
+    return [lines[i] for i in sorted(chosen)]
 
 
 def _draw_line(ax: Axes, index: int, line: _Line) -> Any:

@@ -27,7 +27,7 @@ _HOUR = 1 / 24  # days, the unit of a time axis
 _MAX_NETWORK = 30  # characters
 _LINE_HEIGHT = 1.25  # font sizes
 _GAP = 8.0  # points between the title and the network
-_SIDE_SHARE = 0.6  # of the axes' width; longer labels are shortened
+_SIDE_SHARE = 0.6  # share of the axes' width; longer labels are shortened
 # Points of a legend without text: the handle of an entry, and the ends of a line.
 _HANDLE, _LEGEND_ENDS = 3.6 * SMALL, 0.5 * SMALL
 _BACKGROUND: ContextVar[str | None] = ContextVar("background", default=None)
@@ -59,9 +59,7 @@ def stacked_axes(count: int, width: float, height: float) -> list[Axes]:
     grid = figure.add_gridspec(count, 1)
     first.set_subplotspec(grid[0])
     face = first.get_facecolor()
-    others = [
-        figure.add_subplot(grid[index], sharex=first, facecolor=face) for index in range(1, count)
-    ]
+    others = [figure.add_subplot(grid[n], sharex=first, facecolor=face) for n in range(1, count)]
     return [first, *(axes_or_new(ax, width, height) for ax in others)]
 
 

@@ -87,10 +87,10 @@ def _tgas(gas: int) -> float:
 
 def _subtree_gas(rows: Rows) -> list[int]:
     burnt = [row.gas for row in rows.rows]
-    for index in reversed(range(len(burnt))):
-        parent = rows.rows[index].parent
+    for i in reversed(range(len(burnt))):
+        parent = rows.rows[i].parent
         if parent >= 0:
-            burnt[parent] += burnt[index]
+            burnt[parent] += burnt[i]
     return burnt
 
 
@@ -146,11 +146,11 @@ def _starts(rows: Rows, burnt: list[int]) -> list[int]:
     """Return the gas at which each box begins: roots side by side, children from the left."""
     starts = [0] * len(burnt)
     next_child: dict[int, int] = {}
-    for index, row in enumerate(rows.rows):
+    for i, row in enumerate(rows.rows):
         start = next_child.get(row.parent, 0)
-        starts[index] = start
-        next_child[row.parent] = start + burnt[index]
-        next_child[index] = start
+        starts[i] = start
+        next_child[row.parent] = start + burnt[i]
+        next_child[i] = start
     return starts
 
 

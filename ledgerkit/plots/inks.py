@@ -56,9 +56,8 @@ def inside(ax: Axes) -> Inks:
 def outside(ax: Axes) -> Inks:
     """Return the colours for what is written around the axes."""
     figure: Any = ax.get_figure(root=True)
-    return _choose_inks(
-        _blend(ax.figure.get_facecolor(), _blend(figure.get_facecolor(), _page_colour()))
-    )
+    face = _blend(figure.get_facecolor(), _page_colour())
+    return _choose_inks(_blend(ax.figure.get_facecolor(), face))
 
 
 def readable(colour: Any, face: str, ratio: float) -> str:

@@ -99,11 +99,11 @@ class Rows:
     def preorder(self) -> list[int]:
         """Return the indexes of the rows so that each row is followed by its descendants."""
         order: list[int] = []
-        stack = [index for index in reversed(range(len(self.rows))) if self.rows[index].parent < 0]
+        stack = [i for i in reversed(range(len(self.rows))) if self.rows[i].parent < 0]
         while stack:
-            index = stack.pop()
-            order.append(index)
-            stack += reversed(self.rows[index].children)
+            i = stack.pop()
+            order.append(i)
+            stack += reversed(self.rows[i].children)
         return order
 
     def states(self) -> list[str]:
@@ -126,35 +126,33 @@ def drawn_rows(receipts: pd.DataFrame) -> Rows:
     if len(rows.rows) <= _MAX_ROWS:
         return rows
     chosen: set[int] = set()
-    for index in sorted(range(len(rows.rows)), key=lambda index: (_rank(rows.rows[index]), index)):
-        path = _path_to(rows.rows, index, chosen)
+    for i in sorted(range(len(rows.rows)), key=lambda i: (_rank(rows.rows[i]), i)):
+        path = _path_to(rows.rows, i, chosen)
         if len(chosen) + len(path) <= _MAX_ROWS:
             chosen.update(path)
-    new_index = {index: position for position, index in enumerate(sorted(chosen))}
+    new_index = {i: new for new, i in enumerate(sorted(chosen))}
     selected = [
         replace(
-            rows.rows[index],
-            parent=new_index.get(rows.rows[index].parent, -1),
-            children=[
-                new_index[child] for child in rows.rows[index].children if child in new_index
-            ],
+            rows.rows[i],
+            parent=new_index.get(rows.rows[i].parent, -1),
+            children=[new_index[c] for c in rows.rows[i].children if c in new_index],
         )
-        for index in new_index
+        for i in new_index
     ]
     n_hidden = rows.total - sum(row.times for row in selected)
     note = (
         f"{n_hidden:,} of {rows.total:,} receipts are not drawn: failed receipts, the critical "
         "path and the first receipts come first"
     )
-    row_of = {name: new_index[index] for name, index in rows.row_of.items() if index in new_index}
+    row_of = {name: new_index[i] for name, i in rows.row_of.items() if i in new_index}
     return Rows(selected, row_of, rows.summary, (note,))
 
 
-def _path_to(rows: Sequence[Row], index: int, chosen: set[int]) -> list[int]:
+def _path_to(rows: Sequence[Row], i: int, chosen: set[int]) -> list[int]:
     path = []
-    while index >= 0 and index not in chosen:
-        path.append(index)
-        index = rows[index].parent
+    while i >= 0 and i not in chosen:
+        path.append(i)
+        i = rows[i].parent
     return path
 
 
@@ -201,14 +199,14 @@ def _merge_equal(rows: Rows) -> Rows:
     index_of: dict[tuple[int, int], int] = {}
     for row, key in zip(rows.rows, _subtree_keys(rows.rows), strict=True):
         parent = row_of[rows.rows[row.parent].receipt_id] if row.parent >= 0 else -1
-        index = index_of.setdefault((parent, key), len(merged))
-        row_of[row.receipt_id] = index
-        if index < len(merged):
-            merged[index].add(row)
+        i = index_of.setdefault((parent, key), len(merged))
+        row_of[row.receipt_id] = i
+        if i < len(merged):
+            merged[i].add(row)
             continue
         merged.append(replace(row, parent=parent, children=[]))
         if parent >= 0:
-            merged[parent].children.append(index)
+            merged[parent].children.append(i)
     return Rows(merged, row_of)
 
 
@@ -216,19 +214,12 @@ def _subtree_keys(rows: Sequence[Row]) -> list[int]:
     """Return a number per row; rows with equal subtrees have equal numbers."""
     numbers: dict[tuple[Any, ...], int] = {}
     keys = [0] * len(rows)
-    for index in reversed(range(len(rows))):
-        row = rows[index]
-        child_keys = tuple(sorted(keys[child] for child in row.children))
-        key = (
-            row.is_refund,
-            row.action,
-            row.receiver_id,
-            row.state,
-            row.height,
-            row.shard,
-            child_keys,
-        )
-        keys[index] = numbers.setdefault(key, len(numbers))
+    for i in reversed(range(len(rows))):
+        row = rows[i]
+        subtrees = tuple(sorted(keys[child] for child in row.children))
+        block = row.height, row.shard
+        key = (row.is_refund, row.action, row.receiver_id, row.state, *block, subtrees)
+        keys[i] = numbers.setdefault(key, len(numbers))
     return keys
 
 
@@ -255,10 +246,10 @@ def labelled_rows(rows: Sequence[Row], capacity: float) -> list[int]:
     step = max(1.0, len(rows) / max(1.0, capacity))
     is_free = [True] * len(rows)
     chosen: list[int] = []
-    for index in sorted(range(len(rows)), key=lambda index: (_rank(rows[index]), index)):
-        if is_free[index]:
-            chosen.append(index)
-            first, last = max(0, index - ceil(step) + 1), index + ceil(step)
+    for i in sorted(range(len(rows)), key=lambda i: (_rank(rows[i]), i)):
+        if is_free[i]:
+            chosen.append(i)
+            first, last = max(0, i - ceil(step) + 1), i + ceil(step)
             is_free[first:last] = [False] * len(is_free[first:last])
     return sorted(chosen)
 

@@ -43,9 +43,7 @@ class _Scale:
         labels = [f"{sign}{height - (self.first or 0):,}" for height in self.positions]
         tick_width = max(map(texts.width, labels)) + 2 * SMALL
         step = max(1, ceil(len(labels) * tick_width / max(1.0, room)))
-        return [position + 0.5 for position in list(self.positions.values())[::step]], labels[
-            ::step
-        ]
+        return [p + 0.5 for p in list(self.positions.values())[::step]], labels[::step]
 
     def gaps(self) -> list[tuple[float, int]]:
         return [
@@ -138,14 +136,14 @@ def _block_scale(rows: Sequence[Row]) -> _Scale:
 
 
 def _bars(rows: Rows, scale: _Scale) -> list[_Bar]:
-    level = {index: y for y, index in enumerate(_by_shard(rows.rows))}
+    level = {i: y for y, i in enumerate(_by_shard(rows.rows))}
     bars: list[_Bar] = []
-    for index, row in enumerate(rows.rows):
+    for i, row in enumerate(rows.rows):
         key = row.depth if scale.first is None else row.height
         ran = scale.end if key is None else scale.positions[key]
         earliest = bars[row.parent].ran + 1 if row.parent >= 0 else ran
         # A local receipt runs in the block of its parent.
-        bars.append(_Bar(row, level[index], min(earliest, ran), ran))
+        bars.append(_Bar(row, level[i], min(earliest, ran), ran))
     return bars
 
 
@@ -157,9 +155,7 @@ def _by_shard(rows: Sequence[Row]) -> list[int]:
     shards = list(dict.fromkeys(row.shard for row in rows if row.shard is not None))
     rank = {shard: position for position, shard in enumerate([*shards, None])}
     heights = [float("inf") if row.height is None else row.height for row in rows]
-    return sorted(
-        range(len(rows)), key=lambda index: (rank[rows[index].shard], heights[index], index)
-    )
+    return sorted(range(len(rows)), key=lambda i: (rank[rows[i].shard], heights[i], i))
 
 
 def _label_shards(ax: Axes, bars: Sequence[_Bar]) -> None:
@@ -230,9 +226,7 @@ def _style(state: str, ink: Inks) -> dict[str, Any]:
 
 
 def _draw_creation(ax: Axes, rows: Rows, bars: Sequence[_Bar]) -> None:
-    pairs = [
-        (bars[row.parent], bars[index]) for index, row in enumerate(rows.rows) if row.parent >= 0
-    ]
+    pairs = [(bars[row.parent], bars[i]) for i, row in enumerate(rows.rows) if row.parent >= 0]
     lines = [[(a.ran + 1, a.level), (b.start, b.level)] for a, b in pairs]
     width = 0.8 if len(bars) <= receipt_rows.MAX_UNMERGED else _THIN_LINE
     canvas.draw_lines(ax, lines, inks.inside(ax).faint, width)

@@ -61,12 +61,12 @@ def receipt_tree(
     if not rows.rows:
         return canvas.draw_empty(ax, receipts, "no receipts")
     order = rows.preorder()
-    ordered = [rows.rows[index] for index in order]
-    level = {index: y for y, index in enumerate(order)}
+    ordered = [rows.rows[i] for i in order]
+    level = {i: y for y, i in enumerate(order)}
     _draw_creation(ax, rows, level)
     _draw_markers(ax, ordered)
     pairs = receipt_rows.data_pairs(edges, rows.row_of)
-    points = {index: (float(rows.rows[index].depth), float(y)) for index, y in level.items()}
+    points = {i: (float(rows.rows[i].depth), float(y)) for i, y in level.items()}
     receipt_rows.draw_data(ax, rows, pairs, [(points[a], points[b]) for a, b in pairs])
     _label_axes(ax, ordered)
     handles = _legend_handles(ax, rows, has_data=bool(pairs))
@@ -76,14 +76,14 @@ def receipt_tree(
 
 def _draw_creation(ax: Axes, rows: Rows, level: dict[int, int]) -> None:
     elbows: dict[bool, list[Any]] = {False: [], True: []}
-    for index, row in enumerate(rows.rows):
+    for i, row in enumerate(rows.rows):
         if row.parent < 0:
             continue
         parent = rows.rows[row.parent]
-        corner = (parent.depth, level[index])
+        corner = (parent.depth, level[i])
         is_critical = row.is_critical and parent.is_critical
         elbows[is_critical].append(
-            [(parent.depth, level[row.parent]), corner, (row.depth, level[index])]
+            [(parent.depth, level[row.parent]), corner, (row.depth, level[i])]
         )
     ink = inks.inside(ax)
     canvas.draw_lines(ax, elbows[False], ink.faint, 1.0)

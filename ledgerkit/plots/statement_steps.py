@@ -251,15 +251,13 @@ def _largest(lines: Sequence[_Line]) -> list[_Line]:
 
     NEAR comes first. Tokens with unknown decimals are drawn only if there are no others.
     """
-    in_known_units = [
-        index for index, line in enumerate(lines) if line.unit != token_units.SMALLEST
-    ]
+    in_known_units = [i for i, line in enumerate(lines) if line.unit != token_units.SMALLEST]
 
-    def rank(index: int) -> tuple[bool, float]:
-        return lines[index].asset != _NATIVE, -lines[index].extent
+    def rank(i: int) -> tuple[bool, float]:
+        return lines[i].asset != _NATIVE, -lines[i].extent
 
     chosen = sorted(in_known_units or range(len(lines)), key=rank)[:_MAX_LINES]
-    return [lines[index] for index in sorted(chosen)]
+    return [lines[i] for i in sorted(chosen)]
 
 
 def _cause_styles(lines: Sequence[_Line]) -> dict[str, tuple[str, str]]:
@@ -281,14 +279,14 @@ def _draw_changes(
     for cause, (colour, marker) in styles.items():
         ink = inks.inside(ax).shape(colour)
         steps = [
-            (line, index)
+            (line, i)
             for line in lines
-            for index, name in enumerate(line.causes)
-            if (name if name in styles else _OTHERS) == cause and line.after[index] is not None
+            for i, name in enumerate(line.causes)
+            if (name if name in styles else _OTHERS) == cause and line.after[i] is not None
         ]
-        x = [line.positions[index] for line, index in steps]
-        y = [line.number(line.after[index]) for line, index in steps]
-        starts = [line.number(line.before[index]) for line, index in steps]
+        x = [line.positions[i] for line, i in steps]
+        y = [line.number(line.after[i]) for line, i in steps]
+        starts = [line.number(line.before[i]) for line, i in steps]
         risers = [
             [(position, start), (position, end)]
             for position, start, end in zip(x, starts, y, strict=True)
@@ -299,7 +297,7 @@ def _draw_changes(
             continue
         label = texts.one_line(cause.replace("_", " "))
         (handle,) = ax.plot(x, y, ls="", marker=marker, ms=size, color=ink, label=label, zorder=3)
-        canvas.set_hover(handle, *(line.change_text(index) for line, index in steps))
+        canvas.set_hover(handle, *(line.change_text(i) for line, i in steps))
         handles.append(handle)
     return handles
 

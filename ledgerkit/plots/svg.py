@@ -96,9 +96,7 @@ def _matplotlib_svg(ax: Axes) -> bytes:
 
 
 def _clean_root(root: ET.Element, titles: dict[str, list[str]], name: str) -> ET.Element:
-    references = {
-        end for child in root.iter() for end in _REFERENCE.findall(_reference_text(child))
-    }
+    references = {id_ for child in root.iter() for id_ in _REFERENCE.findall(_links(child))}
     copied = _clean(root, titles, references)
     lines = {"stroke-linejoin": "round", "stroke-linecap": "butt"}
     copied.attrib |= {"role": "img", "aria-label": name, "font-family": "sans-serif", **lines}
@@ -106,7 +104,7 @@ def _clean_root(root: ET.Element, titles: dict[str, list[str]], name: str) -> ET
     return copied
 
 
-def _reference_text(element: ET.Element) -> str:
+def _links(element: ET.Element) -> str:
     return " ".join(element.get(name, "") for name in (_HREF, "style", "clip-path", "fill"))
 
 

@@ -80,8 +80,6 @@ class _Node:
 
 @dataclass(frozen=True, slots=True)
 class _Section:
-    """The part of the plot for one asset."""
-
     asset: str
     unit: TokenUnit
     flows: list[_Flow]

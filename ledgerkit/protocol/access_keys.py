@@ -1,4 +1,4 @@
-"""Access keys: what the chain stores with a public key, and what each permission allows."""
+"""Access keys: the data that the chain stores with a public key, and their permissions."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def _check_names(value: Any, name: str) -> tuple[str, ...]:
 _METHOD_NAMES = Codec(
     _check_names,
     lambda names: items([text(name) for name in names]),
-    lambda reader: reader.items(Reader.text, 4),  # each has a length of 4 bytes
+    lambda reader: reader.items(Reader.text, 4),  # each text has a length of 4 bytes
 )
 
 
@@ -142,7 +142,7 @@ class AccessKey(Record):
     nonce: int = field(default=0, metadata={"borsh": U64})
     permission: Permission = field(default=_FULL_ACCESS, metadata={"borsh": _PERMISSION})
 
-    # Each transaction on the embedded ledger makes one; the checks of a record take 3 us.
+    # The embedded ledger builds one per transaction; the checks of a record take 3 us.
     def __init__(self, nonce: int = 0, permission: Permission = _FULL_ACCESS) -> None:
         plain = type(nonce) is int and 0 <= nonce <= U64_MAX
         set_field(self, "nonce", nonce if plain else integer(nonce, "nonce", most=U64_MAX))

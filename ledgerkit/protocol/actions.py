@@ -74,7 +74,7 @@ class Action(Variant):
         return type(self).__name__
 
     def __repr__(self) -> str:
-        # Only for the actions that hold bytes, which may be a contract of megabytes.
+        # Actions with bytes use this; the bytes may be a contract of megabytes.
         values = ((name, getattr(self, name)) for name, _ in layout_of(type(self)))
         return f"{self.name}({', '.join(f'{name}={_short(value)}' for name, value in values)})"
 
@@ -141,7 +141,7 @@ class FunctionCall(Action):
     def encode(self) -> bytes:
         """Encode the action."""
         name, args = self.method_name.encode(), self.args
-        numbers = (self.gas | self.deposit << 64).to_bytes(24, "little")  # they are neighbours
+        numbers = (self.gas | self.deposit << 64).to_bytes(24, "little")  # adjacent fields
         return b"".join((_CALL_HEAD(2, len(name)), name, u32(len(args)), args, numbers))
 
 
@@ -381,7 +381,7 @@ class DelegateActionV2(_Delegated):
         check_pair(secret_key, self.public_key)
         return DelegateV2(self, secret_key.sign(self.hash))
 
-    # In the bytes, the nonce and its index are one value at the place of the nonce.
+    # In Borsh, the nonce and its index are one value at the position of the nonce.
 
     def encode_fields(self) -> bytes:
         """Encode the fields after the tag of the version."""
@@ -402,14 +402,14 @@ class DelegateActionV2(_Delegated):
 
 def check_pair(secret_key: SecretKey, public_key: PublicKey) -> None:
     """Check that a secret key belongs to a public key."""
-    own = secret_key.public_key
-    if own is not public_key and own != public_key:
-        expected = f"the public key of the secret key, {own}"
+    derived = secret_key.public_key
+    if derived is not public_key and derived != public_key:
+        expected = f"the public key of the secret key, {derived}"
         raise InvalidRequestError.refuse("public_key", str(public_key), expected)
 
 
 def encode_nonce(nonce: int, nonce_index: int | None) -> bytes:
-    """Encode a nonce of an ordinary key, or the one at an index of a gas key."""
+    """Encode a nonce of an ordinary key, or a nonce of a gas key with its index."""
     if nonce_index is None:
         return b"\0" + u64(nonce)
     return b"\1" + u64(nonce) + u16(nonce_index)
@@ -631,8 +631,8 @@ _KEYS = Codec(
     lambda reader: _check_keys(reader.items(STORED_KEY.read, 33), "access_keys"),
 )
 
-# The id of a universal account is the hash of the bytes that were sent, which a node does not
-# require to be sorted: records and keys are sorted and made unique when they are read.
+# The id of a universal account is the hash of the bytes that were sent. A node does not require
+# them to be sorted, and sorts records and keys and drops duplicates when it reads them.
 _ANY_RECORDS = _RECORDS._replace(
     read=lambda reader: dict(sorted(dict(reader.items(_read_record, 8)).items()))
 )
@@ -781,10 +781,9 @@ class UniversalStateInit(Action):
 @dataclass(frozen=True, slots=True)
 class Kind:
     """
-    What is known about one kind of action, beside the members that its class declares.
+    The properties of one kind of action, in addition to the members of its class.
 
-    A member named `deposit` always moves: that is the rule for every kind, also for one that is
-    not declared here.
+    A member named `deposit` is transferred, whatever the kind, even if it is not declared here.
 
     Parameters
     ----------
@@ -800,12 +799,12 @@ class Kind:
     transfer
         The kind of the transfer that its deposit makes, or those of its signed actions.
     burns
-        What it may burn beside fees: the price of published ``code``, or the balance of gas
+        What it may burn in addition to fees: the price of published ``code``, or the balance of gas
         ``keys``.
     is_own
         True if only the receiver itself may send it.
     other_names
-        Further names in responses, beside that of the class.
+        Further names in responses, in addition to the name of the class.
     """
 
     action: type[Action]
@@ -916,7 +915,7 @@ def is_delegate(name: str | None) -> bool:
 
 
 def with_delegated(actions: Iterable[Action]) -> list[Action]:
-    """List the actions, each delegate action followed by its own ones."""
+    """List the actions, each delegate action followed by its inner actions."""
     listed = []
     for action in actions:
         listed.append(action)

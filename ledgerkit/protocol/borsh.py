@@ -32,7 +32,7 @@ U16_MAX = 2**16 - 1
 _REMEDY = "Pass all the bytes of one value of that type, unchanged."
 _TAGS = tuple(bytes([tag]) for tag in range(256))
 
-set_field = object.__setattr__  # a frozen dataclass can set its own fields in no other way
+set_field = object.__setattr__  # the only way to set fields of a frozen dataclass
 
 u16 = Struct("<H").pack
 u32 = Struct("<I").pack
@@ -55,7 +55,7 @@ def text(value: str) -> bytes:
 
 
 def decode_base64(encoded: str, kind: str) -> bytes:
-    """Decode base64 in its one canonical form: padded, without spaces or other characters."""
+    """Decode canonical base64: padded, without spaces or other characters."""
     try:
         data = binascii.a2b_base64(encoded, strict_mode=True)
     except (ValueError, TypeError):  # also for characters beyond ASCII
@@ -247,7 +247,7 @@ def optional(codec: Codec) -> Codec:
 
 
 def nested(kind: type[Borsh], expected: str) -> Codec:
-    """Build the codec of a field that is a value with a binary form of its own."""
+    """Build the codec of a field whose value is a `Borsh` object."""
 
     def check(value: object, name: str) -> object:
         if not isinstance(value, kind):
@@ -302,7 +302,7 @@ class Record(Borsh):
 
 
 class Variant(Record):
-    """A record that is one variant of an enum: its fields come after its position in the enum."""
+    """A record that is a variant of an enum: its bytes begin with its position in the enum."""
 
     __slots__ = ()
     tag: ClassVar[int]
@@ -321,7 +321,7 @@ class Variant(Record):
 
     @classmethod
     def read(cls, reader: Reader) -> Self:
-        """Read one value: any variant of an enum, or the one variant that this class is."""
+        """Read a value: any variant of an enum, or only the variant of this class."""
         start = reader.position
         kind = cls.read_kind(reader)
         if not issubclass(kind, cls):

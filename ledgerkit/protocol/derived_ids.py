@@ -1,5 +1,5 @@
 """
-Derived ids: accounts from keys or state, and receipts and data from what created them.
+Derived ids: of accounts from keys or state, and of receipts and data from their creators.
 
 Receipt ids follow the rule in force since protocol version 77, as in nearcore's
 core/primitives/src/utils.rs: the hash of the creator's id, the height of the block being applied,
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from ledgerkit.protocol.actions import StateInit, UniversalStateInitV1
 
 _ADDRESS = slice(12, None)  # an Ethereum address is the last 20 bytes of a Keccak hash
-_PADDING = 4  # bits; 52 symbols of 5 bits have that many more than a hash
+_PADDING = 4  # bits by which 52 symbols of 5 bits exceed a hash
 
 
 def implicit_account_id(public_key: PublicKey | str) -> AccountId:

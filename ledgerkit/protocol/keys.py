@@ -2,7 +2,7 @@
 Secret keys: generation, parsing and signing.
 
 A secret key appears in no repr, pickle, log or exception, and in no local variable of a traceback
-from here: an invalid text is examined first and deleted, and only then is the error raised.
+from here: an invalid text is deleted before its error is raised.
 `reveal` is the only way to get the text back. This module reads no file and no environment.
 """
 
@@ -220,7 +220,7 @@ class SecretKey(Secret):
         Raises
         ------
         InvalidRequestError
-            If the key is not one of ed25519: no other can validate.
+            If the key is not an ed25519 key: no other can validate.
         """
         if self.curve != "ed25519":
             raise InvalidRequestError.refuse("curve", self.curve, "ed25519, to validate")
@@ -248,7 +248,7 @@ class SecretKey(Secret):
         return hash(self.public_key)
 
     def __repr__(self) -> str:
-        curve = getattr(self, "curve", "?")  # a traceback may show one that __init__ refused
+        curve = getattr(self, "curve", "?")  # a traceback may show a key that __init__ refused
         return f"<SecretKey {curve}:… hidden>"
 
     def __setattr__(self, name: str, value: object) -> Never:

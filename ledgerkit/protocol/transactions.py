@@ -60,7 +60,7 @@ if TYPE_CHECKING:
 
 _MODES = ("monotonic", "strict")  # in the order of their tags
 _LONGEST_SHOWN = 40  # characters of a method name
-_MOST_SHOWN = 4  # actions
+_MAX_DESCRIBED = 4  # actions
 
 NonceMode = Literal["monotonic", "strict"]
 
@@ -158,13 +158,13 @@ class Transaction(_Base64):
         nonce_index: int | None = None,
         nonce_mode: NonceMode = "monotonic",
     ) -> None:
-        known = type(public_key) is PublicKey and public_key.packed
+        is_packed = type(public_key) is PublicKey and public_key.packed
         plain = type(nonce) is int and 0 <= nonce <= U64_MAX
         # Setting the fields of a frozen dataclass one by one takes three times as long, which
         # would be noticeable next to a signature of 15 us.
         fields = self.__dict__
         fields["signer_id"] = account_id(signer_id, "signer_id")
-        fields["public_key"] = public_key if known else types.public_key(public_key)
+        fields["public_key"] = public_key if is_packed else types.public_key(public_key)
         fields["nonce"] = nonce if plain else integer(nonce, "nonce", most=U64_MAX)
         fields["receiver_id"] = account_id(receiver_id, "receiver_id")
         plain = type(block_hash) is CryptoHash
@@ -231,11 +231,11 @@ class Transaction(_Base64):
 
     @property
     def hash(self) -> CryptoHash:
-        """The transaction hash, which is what is signed."""
-        known: CryptoHash | None = self.__dict__.get("_hash")
-        if known is None:
-            known = self.__dict__["_hash"] = CryptoHash.of(self.packed)
-        return known
+        """The transaction hash, which is signed."""
+        cached: CryptoHash | None = self.__dict__.get("_hash")
+        if cached is None:
+            cached = self.__dict__["_hash"] = CryptoHash.of(self.packed)
+        return cached
 
     @property
     def size(self) -> int:
@@ -244,7 +244,7 @@ class Transaction(_Base64):
 
     @property
     def initializes_signer(self) -> bool:
-        """True if its key is of the initial state that it gives its signer, a universal account."""
+        """True if it initializes its signer, a universal account, with the key that signs."""
         # The signer has no access key yet. Source: NEP-655, and nearcore #16321.
         inits = [a for a in self.actions if isinstance(a, UniversalStateInit)]
         states = [a.decoded for a in inits if universal_account_id(a.state_init) == self.signer_id]
@@ -273,7 +273,7 @@ class Transaction(_Base64):
         """
         if secret_key.public_key is not self.public_key:
             check_pair(secret_key, self.public_key)
-        signed = object.__new__(SignedTransaction)  # both parts are known to be valid
+        signed = object.__new__(SignedTransaction)  # both parts are valid
         fields = signed.__dict__
         fields["transaction"] = self
         fields["signature"] = secret_key.sign(sha256(self.packed).digest())
@@ -407,9 +407,9 @@ def _check_version_1(version: int, nonce_index: int | None, nonce_mode: str) -> 
 
 
 def _summary(actions: Sequence[Action]) -> str:
-    words = [_describe(action) for action in actions[:_MOST_SHOWN]]
-    omitted = len(actions) - len(words)
-    return ", ".join([*words, *([f"{omitted} more"] if omitted else [])]) or "no actions"
+    texts = [_describe(action) for action in actions[:_MAX_DESCRIBED]]
+    omitted = len(actions) - len(texts)
+    return ", ".join([*texts, *([f"{omitted} more"] if omitted else [])]) or "no actions"
 
 
 def _describe(action: Action) -> str:

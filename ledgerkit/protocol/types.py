@@ -1,5 +1,5 @@
 """
-The small values: account ids, hashes, public keys, signatures and range-checked integers.
+Small values: account ids, hashes, public keys, signatures and range-checked integers.
 
 `AccountId` is a `str` and `CryptoHash` is `bytes`, so both work wherever the plain type does: as
 a column, a dict key or a JSON member. A value of either type has been checked and is not checked
@@ -35,7 +35,7 @@ _DERIVED_IDS: dict[AccountKind, str] = {
     "deterministic": r"0s[\da-f]{40}",
     "universal": rf"0u[{BASE32}]{{51}}[0g]",
 }
-_DERIVED_ID = re.compile("|".join(f"({each})" for each in _DERIVED_IDS.values()), re.ASCII)
+_DERIVED_ID = re.compile("|".join(f"({pattern})" for pattern in _DERIVED_IDS.values()), re.ASCII)
 _DERIVED_KINDS = tuple(_DERIVED_IDS)
 _HASH_RULE = "32 bytes, or their base58 of at most 44 characters"
 _SIGNATURE_RULE = (
@@ -51,8 +51,8 @@ _HASHED_TAG = b"\3"
 _HASH_DOMAIN = b"near:ml-dsa-65-pubkey-hash:v1"
 _KEY_BYTES = {**validation.KEY_BYTES, _HASHED: HASH_BYTES}
 SIGNATURE_BYTES = {"ed25519": 64, "secp256k1": 65, "ml-dsa-65": 3309}
-# A node does not decode an ed25519 signature whose last byte has any of these bits set, because
-# its second half is then no reduced scalar.
+# A node does not decode an ed25519 signature whose last byte has any of these bits set: its second
+# half is not a reduced scalar.
 _UNREDUCED = 0b1110_0000
 
 
@@ -67,7 +67,7 @@ class _Bounded(int):
     _most: ClassVar[int]
 
     def __new__(cls, value: int | str) -> Self:
-        """Check the bounds; responses write amounts as texts of digits, which are read too."""
+        """Check the bounds; a text of digits, as in responses, is converted."""
         number: object = value
         # int() is slow on long texts, and refuses very long ones with an error of its own.
         if isinstance(value, str) and len(value) <= len(str(cls._most)):
@@ -181,7 +181,7 @@ class AccountId(str):
         return f"AccountId({str(self)!r})"
 
 
-_cached_id = lru_cache(maxsize=4096)(AccountId)  # the same few ids come again and again
+_cached_id = lru_cache(maxsize=4096)(AccountId)  # a few ids are used again and again
 
 
 def account_id(value: object, field: str = "account_id") -> AccountId:
@@ -289,7 +289,7 @@ class _CurveBytes(Borsh):
     curve: str
     data: bytes
     packed: bytes
-    _name: ClassVar[str]  # of the argument, for errors
+    _name: ClassVar[str]  # the argument's name, for errors
     _rule: ClassVar[str]
     _sizes: ClassVar[Mapping[str, int]]
 
@@ -479,7 +479,7 @@ class Signature(_CurveBytes):
 
     @classmethod
     def read(cls, reader: Reader) -> Self:
-        """Read a signature; one that no node decodes is malformed."""
+        """Read a signature; a signature that no node decodes is malformed."""
         start = reader.position
         signature = super().read(reader)
         if signature.curve == "ed25519" and signature.data[-1] & _UNREDUCED:
@@ -515,13 +515,13 @@ def unchecked_signature(curve: str, data: bytes) -> Signature:
 
 
 def _check_stored(value: Any, field: str) -> PublicKey:
-    """Check a public key that may be the hash of an ML-DSA-65 key; a key of it becomes its hash."""
+    """Check a public key or the hash of an ML-DSA-65 key; an ML-DSA-65 key becomes its hash."""
     key = value if type(value) is PublicKey else PublicKey.from_text(value, field)
     return PublicKey.from_stored(key.stored) if key.curve == "ml-dsa-65" else key
 
 
 def _read_stored(reader: Reader) -> PublicKey:
-    """Read a public key as it stands in the state."""
+    """Read a public key in the form of the state."""
     start = reader.position
     curve = {0: "ed25519", 1: "secp256k1", 3: _HASHED}.get(reader.u8())
     if curve is None:

@@ -1,7 +1,7 @@
 """
 The arguments of verbs that send: amounts, code and actions, checked before anything is read.
 
-`ledgerkit.protocol` checks the members of an action; here are the limits of a transaction.
+`ledgerkit.protocol` checks the members of an action; this module checks a transaction's limits.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ def _warn_without_unit(field: str, value: int, meaning: str, large: str, small: 
 
 
 def deploy_action(code: Any, publish: str | None) -> Action:
-    """Build the action that deploys code, publishes it, or uses what is published."""
+    """Build the action that deploys code, publishes it, or uses published code."""
     if publish is not None:
         validation.one_of(publish, "publish", tuple(_MODES))
     if isinstance(code, CryptoHash | AccountId):

@@ -38,7 +38,7 @@ METHODS = ("send_tx", "broadcast_tx_async", "broadcast_tx_commit")
 DEFAULT_VALIDITY = 86_400  # blocks, where the protocol configuration does not state it
 CONFIRM_TIMEOUT_S = 20.0  # the longest wait for a final block that confirms a refusal
 POLL_INTERVAL_S = 0.5  # about one block
-_ATTEMPTS = 5  # of sending the same bytes, after retryable errors
+_ATTEMPTS = 5  # to send the same bytes, after retryable errors
 
 
 # Sending ----------------------------------------------------------------------------------
@@ -116,7 +116,7 @@ EXPIRED, OVERTAKEN, SHORT = "expired", "nonce overtaken", "balance short"
 class DropCheck(NamedTuple):
     """The result of a drop check: the status, the reason of the drop, or neither yet."""
 
-    answer: TransactionResponse | None
+    response: TransactionResponse | None
     reason: str | None
     height: int | None
     block_hash: str | None
@@ -126,18 +126,18 @@ def check_drop(ledger: Ledger, signed: SignedTransaction, anchor_height: int) ->
     """Check at a final block whether an unseen transaction can still be included."""
     tx = signed.transaction
     reason, height, block_hash = _drop_evidence(ledger, signed, anchor_height)
-    answer = find_status(ledger, str(signed.hash), str(tx.signer_id))
-    if reason is not None and answer is None:
+    response = find_status(ledger, str(signed.hash), str(tx.signer_id))
+    if reason is not None and response is None:
         # Several nodes may answer under one address, and one of them may lag behind.
         wait_for_block(ledger)
-        answer = find_status(ledger, str(signed.hash), str(tx.signer_id))
-    return DropCheck(answer, None if answer else reason, height, block_hash)
+        response = find_status(ledger, str(signed.hash), str(tx.signer_id))
+    return DropCheck(response, None if response else reason, height, block_hash)
 
 
 def _drop_evidence(
     ledger: Ledger, signed: SignedTransaction, anchor_height: int
 ) -> tuple[str | None, int | None, str | None]:
-    """Return why no later block can include a transaction, if so, and the final block."""
+    """Return why no later block can include a transaction, or None, and the final block."""
     tx = signed.transaction
     final = ledger.send(rpc.block(validation.block_reference("final"))).header
     block = final.height, final.hash
@@ -158,7 +158,7 @@ def _drop_evidence(
 def read_nonce(
     ledger: Ledger, account_id: str, public_key: str, nonce_index: int | None, at: BlockReference
 ) -> int:
-    """Read the last nonce of a key, of a gas key the one at an index."""
+    """Read the last nonce of a key, or the nonce of a gas key at an index."""
     if nonce_index is None:
         return ledger.send(rpc.view_access_key(account_id, public_key, at)).nonce
     nonces = ledger.send(rpc.view_gas_key_nonces(account_id, public_key, at)).nonces
@@ -182,7 +182,7 @@ def _read_validity(ledger: Ledger) -> int:
 
 
 def validity_in(config: Any) -> int:
-    """Return the validity period of a protocol configuration, or the usual one without it."""
+    """Return the validity period of a protocol configuration, or the default without it."""
     blocks = config.get("transaction_validity_period") if isinstance(config, dict) else None
     return blocks if isinstance(blocks, int) else DEFAULT_VALIDITY
 

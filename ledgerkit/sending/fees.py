@@ -36,57 +36,56 @@ def cost_bound(tx: Transaction, config: Any, gas_price: int) -> int | None:
 
 
 def _prepaid_gas(tx: Transaction, fees: TransactionFees) -> int:
-    """Sum the gas to send and execute a transaction, without what is attached to its calls."""
-    sir = tx.signer_id == tx.receiver_id
+    """Sum the gas to send and execute a transaction, without the gas attached to its calls."""
+    is_to_self = tx.signer_id == tx.receiver_id
     keys = [tx.public_key]
     keys += [a.delegate_action.public_key for a in tx.actions if isinstance(a, SignedDelegate)]
     n_slow = sum(key.curve == "ml-dsa-65" for key in keys)  # verifying other curves has no fee
     return (
         n_slow * fees.ml_dsa_65_verification_cost
-        + _send_gas(fees.action_receipt_creation_config, sir=sir)
-        + _gas_to_send(tx.actions, tx.receiver_id, fees, sir=sir)
+        + _send_gas(fees.action_receipt_creation_config, is_to_self=is_to_self)
+        + _gas_to_send(tx.actions, tx.receiver_id, fees, is_to_self=is_to_self)
         + _gas_to_execute(tx.actions, tx.receiver_id, fees)
     )
 
 
 def _gas_to_send(
-    actions: Sequence[Action], receiver_id: str, fees: TransactionFees, *, sir: bool
+    actions: Sequence[Action], receiver_id: str, fees: TransactionFees, *, is_to_self: bool
 ) -> int:
-    """Sum the gas to send actions; delegated ones travel inside, and are charged too."""
+    """Sum the gas to send actions, including delegated ones."""
     total = 0
     for action in actions:
         counts = _fee_counts(action, receiver_id, fees.action_creation_config)
-        total += sum(_send_gas(fee, sir=sir) * count for fee, count in counts)
+        total += sum(_send_gas(fee, is_to_self=is_to_self) * count for fee, count in counts)
         if isinstance(action, SignedDelegate):
             inner = action.delegate_action
-            total += _gas_to_send(inner.actions, inner.receiver_id, fees, sir=sir)
+            total += _gas_to_send(inner.actions, inner.receiver_id, fees, is_to_self=is_to_self)
     return total
 
 
 def _gas_to_execute(actions: Sequence[Action], receiver_id: str, fees: TransactionFees) -> int:
-    """Sum the gas to execute a receipt, and to send and execute the one of delegated actions."""
+    """Sum the gas to execute a receipt, and to send and execute its delegated actions."""
     total = fees.action_receipt_creation_config.execution
     for action in actions:
         counts = _fee_counts(action, receiver_id, fees.action_creation_config)
         total += sum(fee.execution * count for fee, count in counts)
         if isinstance(action, SignedDelegate):
             inner = action.delegate_action
-            sir = inner.sender_id == inner.receiver_id
-            total += _gas_to_send(inner.actions, inner.receiver_id, fees, sir=sir)
+            is_to_self = inner.sender_id == inner.receiver_id
+            total += _gas_to_send(inner.actions, inner.receiver_id, fees, is_to_self=is_to_self)
             total += _gas_to_execute(inner.actions, inner.receiver_id, fees)
     return total
 
 
-def _send_gas(fee: Fee, *, sir: bool) -> int:
-    """Return the gas to send; `sir` means that the sender is the receiver."""
-    gas = fee.send_sir if sir else fee.send_not_sir
+def _send_gas(fee: Fee, *, is_to_self: bool) -> int:
+    """Return the gas to send; it is lower if the sender is the receiver."""
+    gas = fee.send_sir if is_to_self else fee.send_not_sir
     if gas is None:
         raise _UnknownFeeError
     return gas
 
 
 def _fee_counts(action: Action, receiver_id: str, costs: ActionFees) -> list[FeeCount]:
-    """List an action's fees, each with how many times it is paid."""
     if isinstance(action, AddKey):
         return _key_fees(action.access_key.permission, costs)
     kind = KIND_OF[type(action)]
@@ -108,7 +107,7 @@ def _fee(costs: ActionFees, name: str) -> Fee:
 
 
 def _key_fees(permission: Permission, costs: ActionFees) -> list[FeeCount]:
-    """List the fees of adding a key; those of a gas key are not in the configuration."""
+    """List the fees of adding a key; the fees of a gas key are not in the configuration."""
     fees = costs.add_key_cost
     if fees is None or not isinstance(permission, FullAccess | FunctionCallPermission):
         raise _UnknownFeeError

@@ -80,7 +80,7 @@ class Stage(NamedTuple):
 def _resumable(
     step: Callable[Concatenate[Tracker, P], T],
 ) -> Callable[Concatenate[Tracker, P], T]:
-    """Add to the errors of a step how to resume: the transaction may still be included."""
+    """Decorate a step, so that its errors say how to resume: the transaction may be included."""
 
     @wraps(step)
     def run(self: Tracker, /, *args: P.args, **kwargs: P.kwargs) -> T:
@@ -120,9 +120,9 @@ class Tracker:
         self.tx_hash, self.signer_id = tx_hash, signer_id
         self.signed, self.anchor_height = signed, anchor_height
         self.stages: dict[str, Stage] = {}
-        self.answer: TransactionResponse | None = None
+        self.response: TransactionResponse | None = None
         self.refusal: LedgerError | None = None
-        self.is_unconfirmed = False  # the refusal: bytes that arrived before may be included
+        self.is_unconfirmed = False  # the refusal; earlier bytes may be included
         self.drop_reason: str | None = None
         self._queue = queue
         self._short_since: int | None = None
@@ -130,8 +130,8 @@ class Tracker:
     @property
     def is_included(self) -> bool:
         """True if a block is known to include it."""
-        outcome = None if self.answer is None else self.answer.result.transaction_outcome
-        return outcome is not None or self.reaches("INCLUDED")  # some nodes send the level alone
+        outcome = None if self.response is None else self.response.result.transaction_outcome
+        return outcome is not None or self.reaches("INCLUDED")  # some nodes send only the level
 
     @property
     def is_over(self) -> bool:
@@ -146,7 +146,7 @@ class Tracker:
 
     def reaches(self, level: str) -> bool:
         """Return True if the transaction is known to have reached this level."""
-        status = None if self.answer is None else self.answer.result.final_execution_status
+        status = None if self.response is None else self.response.result.final_execution_status
         return status in _IMPLIED_BY[level]
 
     def resume_hint(self) -> str:
@@ -170,7 +170,7 @@ class Tracker:
         start = broadcast.current_time(self.ledger)
         failed: list[LedgerError] = []
         try:
-            answer = broadcast.send_signed(self.ledger, signed, via, wait_until, failed)
+            response = broadcast.send_signed(self.ledger, signed, via, wait_until, failed)
         except (TransactionTimeoutError, RequestRoutedError):
             self.stages["accepted"] = Stage("accepted", *start)
         except InvalidTransactionError as error:
@@ -187,20 +187,20 @@ class Tracker:
             detail = None if is_validated else _NOT_VALIDATED
             self.stages["accepted"] = Stage("accepted", *start, detail)
             if is_validated:
-                self.update(answer)
+                self.update(response)
 
     @_resumable
     def advance(self, level: str, deadline: float) -> None:
         """
-        Poll for the next level on the way to `level`; without an answer, check for a drop.
+        Poll for the next level on the way to `level`; without a response, check for a drop.
 
         A pause that the host asks for is cut at `deadline`, a time of the ledger's clock.
         """
         steps = ("INCLUDED", level) if level == "INCLUDED_FINAL" else _INTERMEDIATE_LEVELS
         next_level = next((step for step in steps if not self.reaches(step)), level)
         try:
-            answer = broadcast.poll_status(self.ledger, self.tx_hash, self.signer_id, next_level)
-            self.update(answer)
+            response = broadcast.poll_status(self.ledger, self.tx_hash, self.signer_id, next_level)
+            self.update(response)
         except (TransactionTimeoutError, RequestRoutedError, UnknownTransactionError):
             if self.is_included:
                 broadcast.wait_for_block(self.ledger)
@@ -217,15 +217,15 @@ class Tracker:
     @_resumable
     def refresh(self) -> None:
         """Read the status once; nothing is sent to the ledger."""
-        answer = broadcast.find_status(self.ledger, self.tx_hash, self.signer_id)
-        if answer is not None:
-            self.update(answer)
+        response = broadcast.find_status(self.ledger, self.tx_hash, self.signer_id)
+        if response is not None:
+            self.update(response)
         elif self.signed is not None:
             self._check_drop(resend=False)
 
-    def update(self, answer: TransactionResponse) -> None:
+    def update(self, response: TransactionResponse) -> None:
         """Store a status; inclusion overrides an earlier refusal or drop."""
-        self.answer = answer
+        self.response = response
         if self.is_included:
             self.refusal = self.drop_reason = None
             self.is_unconfirmed = False
@@ -246,7 +246,7 @@ class Tracker:
             self.add_hint(self.refusal)
             return False
         self.is_unconfirmed = False
-        return check.answer is None
+        return check.response is None
 
     @_resumable
     def confirm_refusal(self) -> None:
@@ -266,8 +266,8 @@ class Tracker:
         if "accepted" in self.stages:
             self._add_stage("in_mempool", _INFERRED)
         check = broadcast.check_drop(self.ledger, self.signed, self.anchor_height)
-        if check.answer is not None:
-            self.update(check.answer)
+        if check.response is not None:
+            self.update(check.response)
         elif check.reason is not None:
             self._mark_dropped(check.reason, check)
         elif resend:
@@ -299,9 +299,9 @@ class Tracker:
 
     def _reject_or_update(self, error: InvalidTransactionError, signed: SignedTransaction) -> None:
         """Raise a refusal for good, unless a block has included the bytes that were sent before."""
-        # A transaction that deletes its own key or account is refused for that from then on.
+        # A transaction that deletes its own key or account is refused once it is included.
         check = self._check_next_final(signed)
-        if check is not None and check.answer is not None:
+        if check is not None and check.response is not None:
             return
         self._mark_rejected(error)
         if check is None:
@@ -322,9 +322,9 @@ class Tracker:
         deadline = clock.monotonic() + broadcast.CONFIRM_TIMEOUT_S
         while clock.monotonic() < deadline:
             check = broadcast.check_drop(self.ledger, signed, self.anchor_height)
-            if check.answer is not None:
-                self.update(check.answer)
-            if check.answer is not None or is_enough(check):
+            if check.response is not None:
+                self.update(check.response)
+            if check.response is not None or is_enough(check):
                 return check
             broadcast.wait_for_block(self.ledger)
         return None

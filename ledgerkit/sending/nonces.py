@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from ledgerkit.protocol import CryptoHash, SignedTransaction
 
-_MAX_AGE_S = 30.0  # how long a nonce and block that were read are used while others send
+_MAX_AGE_S = 30.0  # how long a nonce and a block are used after they were read, while others send
 
 
 class Anchor(NamedTuple):
@@ -44,7 +44,7 @@ class NonceQueue:
     """The nonces of one key on one chain, and the lock that orders its senders."""
 
     def __init__(self, nonce_index: int | None = None) -> None:
-        self.nonce_index = nonce_index  # of a gas key; None for an ordinary key
+        self.nonce_index = nonce_index  # None for an ordinary key
         self._turn = threading.Lock()
         self._lock = threading.Lock()
         self._senders = 0
@@ -137,12 +137,12 @@ class NonceQueue:
 
 
 class KeyQueues:
-    """The nonce queues of one key on one chain: one, or of a gas key one for each nonce."""
+    """The nonce queues of a key on a chain: one queue, or one for each nonce of a gas key."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._queues: dict[int | None, NonceQueue] = {}
-        # Of a gas key, as last read; None for an ordinary key, and before the first reading.
+        # None for an ordinary key, and before a gas key is read.
         self.num_nonces: int | None = None
 
     @property
@@ -151,7 +151,7 @@ class KeyQueues:
         return self._queue(None)
 
     def pick(self) -> NonceQueue:
-        """Return the queue with the fewest senders, of a gas key the first of these."""
+        """Return the queue with the fewest senders; the first of several."""
         if self.num_nonces is None:
             return self.ordinary
         best = self._queue(0)

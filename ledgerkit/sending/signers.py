@@ -64,7 +64,7 @@ class Signer(Secret):
     key: SecretKey
 
     def __post_init__(self) -> None:
-        """Check both: a text in the place of either may be a key, which a repr would show."""
+        """Check both fields: a text in either of them may be a key, which a repr would show."""
         object.__setattr__(self, "account_id", checked_id(self.account_id))
         if not isinstance(self.key, SecretKey):
             raise refuse_hidden("key", "a SecretKey, which signer() builds from its text")
@@ -171,7 +171,7 @@ def signer(
     >>> lk.transfer("bob.near", "1 NEAR", key=alice).fully_succeeded
     True
     """
-    key = seal(key)  # type: ignore[assignment]  # from here on no text of a key
+    key = seal(key)  # type: ignore[assignment]  # its text is gone from here on
     name = None if account_id is None else checked_id(account_id)
     has_file = credentials is not None and credentials is not False
     validation.flag(keyring, "keyring")
@@ -312,7 +312,7 @@ def use_signer(
     'alice.near'
     """
     global _default  # noqa: PLW0603 - the session's default
-    key = seal(key)  # type: ignore[assignment]  # from here on no text of a key
+    key = seal(key)  # type: ignore[assignment]  # its text is gone from here on
     if account_id is None or isinstance(account_id, Signer):
         _default = account_id
     else:

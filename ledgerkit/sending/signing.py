@@ -85,7 +85,7 @@ class _Position(NamedTuple):
     """The nonce of a transaction, and the block that it references."""
 
     nonce: int
-    nonce_index: int | None  # of a gas key
+    nonce_index: int | None  # None for an ordinary key
     block_hash: CryptoHash
 
 
@@ -97,17 +97,17 @@ _NOTHING_READ = _Position(0, None, CryptoHash(bytes(32)))
 
 class _Key:
     """
-    A signer's key on the chain of a ledger: what was read of it, and its nonce queues.
+    A signer's key on the chain of a ledger, with its nonce queues.
 
-    A universal account without its initial state has none, and `initializes_signer` says that the
-    transaction is the one that may be signed without.
+    `initializes_signer` is True for a transaction with the initial state of its signer, a universal
+    account: it is signed before the chain has the key.
     """
 
     def __init__(self, options: SendOptions, *, initializes_signer: bool = False) -> None:
         self.options, self.ledger, signer = options, options.ledger, options.signer
         self._initializes_signer = initializes_signer
         self.names = str(signer.account_id), str(signer.public_key)
-        self._known: dict[str, _Chain] = self.ledger.memo("chain", dict)
+        self._memo: dict[str, _Chain] = self.ledger.memo("chain", dict)
 
     def calls(self) -> list[Call[Any]]:
         """Build the calls for the key and a final block."""
@@ -116,46 +116,46 @@ class _Key:
 
     def read(self, requests: Sequence[Call[Any]]) -> list[Any]:
         """Send calls concurrently, the first time with one for the chain's identity."""
-        is_first = not self._known  # read once: another thread may add it meanwhile
+        is_first = not self._memo  # read once: another thread may add it meanwhile
         if is_first:
             requests = [calls.rpc("status", [], _Chain, request="the node's status"), *requests]
-        answers = self.ledger.send_many(requests, on_error="collect", progress=False)
+        responses = self.ledger.send_many(requests, on_error="collect", progress=False)
         if is_first:
-            self._known["chain"] = _value(answers.pop(0))
-        return answers
+            self._memo["chain"] = _value_or_raise(responses.pop(0))
+        return responses
 
     def open(self) -> tuple[AccessKey, Anchor] | None:
         """Check the chain; the first time on a ledger, also read the key and a block."""
-        answers = self.read([] if self._known else self.calls())
-        if self._known["chain"].chain_id == MAINNET and not self.options.allow_mainnet:
+        responses = self.read([] if self._memo else self.calls())
+        if self._memo["chain"].chain_id == MAINNET and not self.options.allow_mainnet:
             msg = "this ledger is the public mainnet, where transactions move real NEAR"
             remedy = "Pass allow_mainnet=True to sign for it, or connect to another network."
             raise InvalidRequestError(msg, remedy=remedy, field="allow_mainnet", value=False)
-        return self.key_and_block(answers) if answers else None
+        return self.key_and_block(responses) if responses else None
 
     @cached_property
     def queues(self) -> nonces.KeyQueues:
         """The queues of the key on this chain, shared by all `Ledger` objects on it."""
-        chain = self._known["chain"]
+        chain = self._memo["chain"]
         # Embedded worlds may share a genesis, and an old node does not send its genesis hash.
         owner: str | nonces.Memo = broadcast.embedded_world(self.ledger) or self.ledger
-        is_live = self.ledger.replay is None  # a recording has the nonces that it was made with
+        is_live = self.ledger.replay is None  # a recording has its own nonces
         if owner is self.ledger and chain.genesis_hash and is_live:
             owner = f"{chain.chain_id} {chain.genesis_hash}"
         return nonces.key_queues(owner, *self.names)
 
-    def key_and_block(self, answers: Sequence[Any]) -> tuple[AccessKey, Anchor]:
+    def key_and_block(self, responses: Sequence[Any]) -> tuple[AccessKey, Anchor]:
         """Return the key and the block that were read; store whether it is a gas key."""
-        key, block = answers
+        key, block = responses
         is_missing = isinstance(key, UnknownAccessKeyError | UnknownAccountError)
         if is_missing and self.options.signer.account_id.kind == "universal":
             key = self._key_without_state(key)
-        key, block = _value(key), _value(block)
+        key, block = _value_or_raise(key), _value_or_raise(block)
         self.queues.num_nonces = _num_nonces(key)
         return key, Anchor(block.header.height, CryptoHash(block.header.hash))
 
     def _key_without_state(self, error: LedgerError) -> Any:
-        """Return the key of a signer without its initial state; the error if it has that."""
+        """Return the key of a signer without its initial state; the error for other signers."""
         account_id, _ = self.names
         if isinstance(error, UnknownAccountError):
             error.remedy = "Send NEAR to the account first: a transfer creates it."
@@ -174,7 +174,7 @@ class _Key:
         return AccessKey(nonce, "FullAccess")
 
     def anchor(self, queue: NonceQueue, read: tuple[AccessKey, Anchor] | None) -> Anchor | None:
-        """Return the block to reference; None if the key turns out to be one of other queues."""
+        """Return the block to reference; None if the queue does not fit the key."""
         anchor = queue.anchor
         if anchor is None:  # the last block is old: read the key's nonce and a new one
             key, anchor = read or self.key_and_block(self.read(self.calls()))
@@ -184,7 +184,7 @@ class _Key:
         return anchor
 
     def last_nonce(self, key: AccessKey, queue: NonceQueue) -> int:
-        """Return the last nonce of a queue; those of a gas key are read on their own."""
+        """Return the last nonce of a queue; the nonces of a gas key are read separately."""
         if queue.nonce_index is None:
             return key.nonce
         head = validation.block_reference("optimistic")
@@ -199,10 +199,10 @@ def _num_nonces(key: AccessKey) -> int | None:
     return count
 
 
-def _value(answer: Any) -> Any:
-    if isinstance(answer, LedgerError):
-        raise answer
-    return answer
+def _value_or_raise(response: Any) -> Any:
+    if isinstance(response, LedgerError):
+        raise response
+    return response
 
 
 # Transactions -----------------------------------------------------------------------------
@@ -219,10 +219,10 @@ class Draft:
 
     def transaction(self, position: _Position) -> Transaction:
         """Build the transaction; only version 1 has a strict nonce mode and a gas key's nonces."""
-        more: dict[str, Any] = {}
+        options: dict[str, Any] = {}
         if self.options.strict or position.nonce_index is not None:
             mode = "strict" if self.options.strict else "monotonic"
-            more = {"version": 1, "nonce_mode": mode, "nonce_index": position.nonce_index}
+            options = {"version": 1, "nonce_mode": mode, "nonce_index": position.nonce_index}
         signer = self.options.signer
         return Transaction(
             signer.account_id,
@@ -231,7 +231,7 @@ class Draft:
             self.receiver_id,
             position.block_hash,
             self.actions,
-            **more,
+            **options,
         )
 
     def run(self, *, dry_run: bool) -> Submission | pd.DataFrame:
@@ -242,12 +242,12 @@ class Draft:
         deadline = self.options.ledger.clock.monotonic() + self.options.timeout_s
         submission = self._sign_and_send(self.key.open())
         self._wait(submission, deadline)
-        # Signed again at most once, and only when the first bytes can no longer land: two valid
-        # signatures of one intent could both be applied.
+        # A transaction is signed again at most once, and only when the first bytes can no longer
+        # land: two valid signatures of one intent could both be applied.
         if submission.tracker.can_sign_again():
             submission = self._sign_and_send()
             self._wait(submission, deadline)
-            submission.tracker.can_sign_again()  # finds out whether refused bytes were included
+            submission.tracker.can_sign_again()  # checks whether refused bytes were included
         if submission.tracker.is_rejected:
             submission.raise_for_status()
         self._wait(submission, deadline)
@@ -316,20 +316,20 @@ class Draft:
         deletes_itself = self.receiver_id == self.key.names[0]
         deletions = [a for a in self.actions if isinstance(a, DeleteAccount) and deletes_itself]
         requests += [rpc.view_account(action.beneficiary_id, head) for action in deletions]
-        key_answer, block, account, price, config, *beneficiaries = self.key.read(requests)
-        key, anchor = self.key.key_and_block((key_answer, block))
+        key_response, block, account, price, config, *beneficiaries = self.key.read(requests)
+        key, anchor = self.key.key_and_block((key_response, block))
         queue = self.key.queues.pick()
         nonce = queue.peek(self.key.last_nonce(key, queue))
         tx = self.transaction(_Position(nonce, queue.nonce_index, anchor.block_hash))
         pays_itself = queue.nonce_index is not None
         if isinstance(config, RpcMethodNotFoundError):  # an older node
             config = None
-        gas_price = parse_amount(_value(price).gas_price, "$.result.gas_price")
-        cost_bound = fees.cost_bound(tx, _value(config), gas_price)
+        gas_price = parse_amount(_value_or_raise(price).gas_price, "$.result.gas_price")
+        cost_bound = fees.cost_bound(tx, _value_or_raise(config), gas_price)
         deposit = deposits(tx.actions)
-        _warn_of_balance(tx, _value(account), deposit if pays_itself else cost_bound)
-        for action, answer in zip(deletions, beneficiaries, strict=True):
-            _warn_of_loss(tx, _value(account), action.beneficiary_id, answer)
+        _warn_of_balance(tx, _value_or_raise(account), deposit if pays_itself else cost_bound)
+        for action, response in zip(deletions, beneficiaries, strict=True):
+            _warn_of_loss(tx, _value_or_raise(account), action.beneficiary_id, response)
         row = {
             "tx_hash": str(tx.hash),
             "signer_id": str(tx.signer_id),
@@ -366,11 +366,11 @@ def _warn_of_balance(tx: Transaction, account: Account, most: int | None) -> Non
         )
 
 
-def _warn_of_loss(tx: Transaction, account: Account, beneficiary_id: str, answer: object) -> None:
-    """Name what a deletion leaves to an account that does not exist, or to the deleted one."""
-    is_absent = isinstance(answer, UnknownAccountError)
+def _warn_of_loss(tx: Transaction, account: Account, beneficiary_id: str, response: object) -> None:
+    """Warn if the balance of a deleted account goes to itself or to a missing account."""
+    is_absent = isinstance(response, UnknownAccountError)
     if not is_absent:
-        _value(answer)
+        _value_or_raise(response)
     if is_absent or beneficiary_id == tx.receiver_id:
         balance = near_text(parse_amount(account.amount, "$.result.amount"))
         then = "does" if is_absent else "then does"
@@ -399,7 +399,7 @@ def sign_delegate(
 ) -> Delegate:
     """Sign a delegate action with the next nonce of the key, which is no gas key."""
     name, public_key = options.signer.account_id, options.signer.public_key
-    # Built once with nonce 0, so that malformed arguments fail before the key is read.
+    # Malformed arguments fail here, before the key is read.
     DelegateAction(name, receiver_id, actions, 0, last_height or 0, public_key)
     key = _Key(options)
     read, queue = key.open(), key.queues.ordinary

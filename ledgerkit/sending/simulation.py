@@ -1,4 +1,4 @@
-"""What a transaction would do: its trace on a fork that is thrown away."""
+"""Simulation of a transaction: its trace on a temporary fork of the network."""
 
 from __future__ import annotations
 
@@ -40,11 +40,11 @@ def simulate(
     actions
         One action or several of `ledgerkit.protocol`, such as ``Transfer(1)``.
     signer_id
-        The account that would sign them. No key of it is needed: an existing full access key is
-        taken for the one that signs.
+        The account that would sign them. Its secret key is not needed: one of its full access keys
+        counts as the key that signs.
     transaction
-        A `SignedTransaction` in place of the three, whose signature, nonce and age are checked
-        too.
+        A `SignedTransaction`, which replaces the three above; its signature, nonce and age are
+        checked, too.
     at
         The block after which the transaction would run: a height, a block hash, a finality
         name, or a time; None is the last final block.
@@ -55,8 +55,8 @@ def simulate(
     Returns
     -------
     trace
-        The trace after all receipts have run, as of `trace`: `Trace.explain`, `Trace.gas` and
-        `Trace.balance_changes` work on it. Its hash and the ids of its receipts are not those
+        The trace after all receipts have run, as `trace` returns it: `Trace.explain`, `Trace.gas`
+        and `Trace.balance_changes` work on it. Its hash and the ids of its receipts are not those
         that the network would give.
 
     Raises
@@ -68,12 +68,12 @@ def simulate(
     TooLargeContractStateError
         If a contract's state is needed that the network does not list.
     LedgerError
-        If a value could not be read from the network. It is never taken for missing.
+        If a value could not be read from the network. It never counts as missing.
 
     Notes
     -----
     Contracts are WebAssembly, which the extra ``ledgerkit[wasm]`` runs. The gas of host
-    functions is exact by the node's table, but for the nodes of the state trie; the gas of
+    functions is exact by the node's table, except for the nodes of the state trie; the gas of
     instructions is approximate. A receipt on the network may find other balances and another state.
 
     Source: block, status, validators; query view_account, view_access_key, view_code and view_state
@@ -104,7 +104,7 @@ def simulate(
         receiver_id = validation.account_id(receiver_id, "receiver_id")
         checked = check_actions([actions] if isinstance(actions, Action) else actions)
         signer_id = validation.account_id(signer_id, "signer_id")
-    # Not closed: the trace reads the tokens' names from it when they are shown.
+    # The fork stays open, since the trace reads the names of tokens from it when shown.
     fork = client.connect("local", fork=upstream, at=at, make_default=False)
     if transaction is not None:
         tx_hash = embedded.run_signed(fork.world, transaction)

@@ -57,7 +57,7 @@ STAGES = (
 )
 _EXECUTED = ("success_value", "success_receipt_id", "failure")
 _MAX_RECENT = 256  # submissions of one ledger that `track` returns with their signed bytes
-_HASH_CHARACTERS = 12  # of a hash, in a repr
+_HASH_CHARACTERS = 12  # in a repr
 
 
 class Submission:
@@ -83,9 +83,9 @@ class Submission:
     def __init__(self, tracker: Tracker) -> None:
         self.tracker = tracker
         self._trace: Trace | None = None
-        # The answers that the trace was built from, and whose blocks were read.
-        self._trace_answer: TransactionResponse | None = None
-        self._located_answer: TransactionResponse | None = None
+        # The responses that the trace was built from, and whose blocks were read.
+        self._trace_response: TransactionResponse | None = None
+        self._located_response: TransactionResponse | None = None
         self._blocks: dict[str, tuple[int, int]] = {}  # height and time in ns, by hash
 
     # State --------------------------------------------------------------------------------
@@ -120,8 +120,8 @@ class Submission:
         """The account that receives it; None if not known yet."""
         if self.signed is not None:
             return str(self.signed.transaction.receiver_id)
-        answer = self.tracker.answer
-        tx = None if answer is None else answer.result.transaction
+        response = self.tracker.response
+        tx = None if response is None else response.result.transaction
         return None if tx is None else tx.receiver_id
 
     @property
@@ -170,8 +170,8 @@ class Submission:
     @property
     def value(self) -> Any:
         """The returned value: decoded JSON, else bytes; None while there is none."""
-        answer = self.tracker.answer
-        status = None if answer is None else answer.result.status
+        response = self.tracker.response
+        status = None if response is None else response.result.status
         text = status.success_value if isinstance(status, Status) else None
         if not isinstance(text, str):
             return None
@@ -338,49 +338,49 @@ class Submission:
     # Reading ------------------------------------------------------------------------------
 
     def _current_trace(self) -> Trace:
-        """Return the trace of the latest answer, without sending a request."""
-        answer = self.tracker.answer
-        if answer is None:
+        """Return the trace of the latest response, without sending a request."""
+        response = self.tracker.response
+        if response is None:
             raise UnknownTransactionError(transaction_hash=self.tx_hash)
-        if self._trace is None or self._trace_answer is not answer:
-            attrs = provenance(self.ledger, answer.source)
+        if self._trace is None or self._trace_response is not response:
+            attrs = provenance(self.ledger, response.source)
             self._trace = Trace(
-                answer.result,
-                answer.body,
+                response.result,
+                response.body,
                 blocks=self._blocks,
                 attrs=attrs,
                 tokens=partial(read_token_facts, self.ledger),
             )
-            self._trace_answer = answer
+            self._trace_response = response
         return self._trace
 
     def _locate(self) -> None:
-        """Read the receipts and the blocks of each stage, once for each answer that has some."""
-        if not self.is_included or self._located_answer is self.tracker.answer:
+        """Read the receipts and the blocks of the stages, once per response."""
+        if not self.is_included or self._located_response is self.tracker.response:
             return
-        answer = broadcast.find_status(self.ledger, self.tx_hash, self.signer_id)
-        if answer is None:  # the block that included it was abandoned
+        response = broadcast.find_status(self.ledger, self.tx_hash, self.signer_id)
+        if response is None:  # the block that included it was abandoned
             return
-        self.tracker.update(answer)
-        self._read_blocks(answer)
+        self.tracker.update(response)
+        self._read_blocks(response)
         if self.tracker.reaches("FINAL") and "final" not in self.tracker.stages:
             final = self.ledger.send(rpc.block(validation.block_reference("final"))).header
             stage = Stage("final", final.time_ns, final.height, final.hash)
             self.tracker.stages["final"] = stage
-        self._located_answer, self._trace_answer = answer, None
+        self._located_response, self._trace_response = response, None
         self._current_trace()
 
-    def _read_blocks(self, answer: TransactionResponse) -> None:
-        outcome = answer.result.transaction_outcome
-        hashes = {outcome.block_hash if outcome else None, *answer.result.block_hashes()}
+    def _read_blocks(self, response: TransactionResponse) -> None:
+        outcome = response.result.transaction_outcome
+        hashes = {outcome.block_hash if outcome else None, *response.result.block_hashes()}
         missing = sorted(h for h in hashes if h is not None and h not in self._blocks)
         for block_hash, header in headers_by_hash(self.ledger, missing).items():
             self._blocks[block_hash] = (header.height, header.time_ns or 0)
 
     def _failures(self) -> Iterator[tuple[str, Any]]:
-        if self.tracker.answer is None:
+        if self.tracker.response is None:
             return
-        result = self.tracker.answer.result
+        result = self.tracker.response.result
         for outcome in (result.transaction_outcome, *result.outcomes):
             status = None if outcome is None else outcome.outcome.status
             failure = status.failure if isinstance(status, Status) else msgspec.UNSET
@@ -392,9 +392,9 @@ class Submission:
         return sorted(stages.values(), key=lambda stage: STAGES.index(stage.name))
 
     def _execution_stages(self) -> Iterator[Stage]:
-        if self.tracker.answer is None or not self.is_included:
+        if self.tracker.response is None or not self.is_included:
             return
-        outcome = self.tracker.answer.result.transaction_outcome
+        outcome = self.tracker.response.result.transaction_outcome
         yield self._stage_at("included", None if outcome is None else outcome.block_hash)
         receipts = self._current_trace().receipts
         executed = receipts[receipts["status"].isin(_EXECUTED)]
@@ -451,9 +451,9 @@ class Submission:
         problem = "" if failure is None else f"<p>{html_text(str(failure))}</p>"
         title = f"<p>{html_text(self._summary())}<br><code>{html_text(self.tx_hash)}</code></p>"
         headline = self._current_trace().headline() if self.is_included else ""
-        story = f"<p>{html_text(headline)}</p>" if headline else ""
+        summary = f"<p>{html_text(headline)}</p>" if headline else ""
         network = cards.network_line(self.ledger.network.name)
-        return cards.card("ledgerkit-submission", [title, network, story, problem, table])
+        return cards.card("ledgerkit-submission", [title, network, summary, problem, table])
 
 
 def wait_for_level(submission: Submission, level: str, deadline: float) -> None:

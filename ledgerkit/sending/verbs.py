@@ -92,7 +92,6 @@ def _check_options(  # noqa: PLR0917 - in the order of the signatures
     allow_mainnet: object,
     ledger: Ledger | None,
 ) -> SendOptions:
-    """Check the options of a verb that sends, in the order of its signature."""
     validation.one_of(wait_until, "wait_until", validation.WAIT_LEVELS)
     validation.one_of(via, "via", broadcast.METHODS)
     positive("timeout_s", timeout_s)
@@ -110,7 +109,7 @@ def _check_options(  # noqa: PLR0917 - in the order of the signatures
     return SendOptions(ledger, signer, wait_until, timeout_s, via, is_strict, is_allowed)
 
 
-# What the docstrings of verbs that send share.
+# Sections of the docstrings of all verbs that send.
 _DRY_RUN = """
 dry_run
     Return what would be sent, with an upper bound of its cost, and send nothing. A warning
@@ -161,7 +160,7 @@ nothing, and reads query view_account, gas_price and EXPERIMENTAL_protocol_confi
 
 
 def sends(verb: Callable[P, T]) -> Callable[P, T]:
-    """Decorate a verb that sends: its docstring is completed, and it gets no text of a key."""
+    """Decorate a verb that sends: complete its docstring, and keep the text of keys from it."""
 
     def add(sections: dict[str, str]) -> None:
         notes = [sections["Notes"]] if "Notes" in sections else []

@@ -1,4 +1,4 @@
-"""One event loop on a thread of its own, so that callers stay synchronous."""
+"""An event loop in a thread of its own, so that callers stay synchronous."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ T = TypeVar("T")
 # Waits are cut into pieces of this length. A library may install a SIGINT handler of its own,
 # as Polars does; a wait then resumes after Ctrl-C instead of raising KeyboardInterrupt.
 WAIT_SLICE_S = 0.1
-_CLOSING_S = 3.0  # for connections to close when the interpreter ends
+_CLOSING_S = 3.0  # seconds for connections to close when the interpreter ends
 
 
 class Loop:
@@ -61,7 +61,7 @@ class Loop:
             return _wait_for(future, timeout_s)
         finally:
             future.cancel()
-            del future  # it may hold an error, whose traceback holds this frame
+            del future  # the traceback of its error would reference this frame
 
     def call_soon(self, function: Callable[..., object], *args: Any) -> None:
         """Call a function on the loop's thread, without waiting for it."""
@@ -83,7 +83,6 @@ class Loop:
 
 
 def _wait_for(future: Future[T], timeout_s: float | None) -> T:
-    """Wait for a result, one slice at a time."""
     until = math.inf if timeout_s is None else time.monotonic() + timeout_s
     try:
         while not future.done():

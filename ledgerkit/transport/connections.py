@@ -1,4 +1,4 @@
-"""Connections to hosts, which are kept open for the requests that follow, by aiohttp."""
+"""Connections to hosts with aiohttp, kept open for later requests."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class NetworkConnections(Connections):
         forks.register(self)
 
     def after_fork(self) -> None:
-        """Open connections of its own in a forked child."""
+        """Open new connections in a forked child."""
         forks.inherited.append(self._pools)
         self._pools = _Pools()
         if self._end is not None:
@@ -74,13 +74,13 @@ class NetworkConnections(Connections):
                 asyncio.timeout(request.deadline - time.monotonic()),
                 _begin(pool.session, request, proxy) as response,
             ):
-                body = await _body(response, request)
+                body = await _read_body(response, request)
                 give_up = partial(self._give_up, pool)
                 return http_response(response.status, response.headers, body, give_up)
         except TimeoutError:
             raise
         except (aiohttp.ClientError, aiohttp.http.HttpProcessingError) as error:
-            problem = _error(error)
+            problem = _connection_error(error)
         finally:
             pool.n_requests -= 1
             if pool.is_given_up:
@@ -88,9 +88,9 @@ class NetworkConnections(Connections):
         raise problem
 
     def _pool(self, proxy: Proxy | None) -> _Pool:
-        """Return the connections of a proxy, which only a SOCKS one has for itself."""
+        """Return the pool of a SOCKS proxy, or the pool of all other requests."""
         key = proxy if proxy is not None and proxy.is_socks else None
-        if self._end is None:  # made with the loop, and so, at the program's end, called before its
+        if self._end is None:  # made after the loop, and so called before its end
             self._end = weakref.finalize(self, _close_later, self._pools)
         if self._pools.are_closed:
             msg = "the connections of the ledger are closed"
@@ -100,8 +100,8 @@ class NetworkConnections(Connections):
         return self._pools[key]
 
     async def _give_up(self, pool: _Pool) -> None:
-        """Use no connection of a pool again, after one had the response to another request."""
-        for key in [key for key, each in self._pools.items() if each is pool]:
+        """Use a pool no more, after a connection of it returned the response to another request."""
+        for key in [key for key, other in self._pools.items() if other is pool]:
             del self._pools[key]
         pool.is_given_up = True
         await pool.close_if_unused()
@@ -137,7 +137,7 @@ class NetworkConnections(Connections):
         await self._pools.aclose()
 
 
-def _error(error: Exception) -> ConnectionError:
+def _connection_error(error: Exception) -> ConnectionError:
     """Return an error of aiohttp without the address, which may contain a key."""
     if isinstance(error, aiohttp.ClientHttpProxyError):
         return ConnectionError(f"the proxy does not connect to the host: HTTP {error.status}")
@@ -188,12 +188,12 @@ def _begin(
     options: dict[str, Any] = {"headers": request.headers}
     if proxy is not None and not proxy.is_socks:
         options = _proxy_options(proxy, url, request.headers)
-    if request.body is not None:  # not as bytes, because aiohttp warns of long ones
+    if request.body is not None:  # a stream, because aiohttp warns of long bytes
         options["data"] = io.BytesIO(request.body)
     return session.request(request.method, url, allow_redirects=False, **options)
 
 
-async def _body(response: aiohttp.ClientResponse, request: RawRequest) -> bytes:
+async def _read_body(response: aiohttp.ClientResponse, request: RawRequest) -> bytes:
     if response.status == _SWITCHING_PROTOCOLS:
         msg = "the host continues with another protocol"
         raise ConnectionError(msg)
@@ -205,7 +205,7 @@ async def _body(response: aiohttp.ClientResponse, request: RawRequest) -> bytes:
 
 
 def _proxy_options(proxy: Proxy, url: yarl.URL, headers: dict[str, str]) -> dict[str, Any]:
-    """Return the options of a request through a proxy; a tunnel alone sends headers of its own."""
+    """Return the options of a request through a proxy; only a tunnel has separate headers."""
     # Idle connections are found by the proxy's headers. aiohttp adds the host to them after it
     # has opened a connection, and would not find that one again.
     proxy_headers = {"Host": url.host_port_subcomponent or ""}
@@ -217,7 +217,6 @@ def _proxy_options(proxy: Proxy, url: yarl.URL, headers: dict[str, str]) -> dict
 
 
 def _check_proxy(proxy: Proxy) -> None:
-    """Raise if a proxy of the environment is malformed, or cannot be used."""
     proxy.check()
     if proxy.scheme in ("socks5", "socks5h"):
         from ledgerkit.extras import require

@@ -33,7 +33,7 @@ KINDS = tuple(filter(None, get_args(Kind)))
 _FILE = "answers-1.sqlite3"  # the number changes with the format of the file
 _SUFFIXES = ("", "-wal", "-shm", "-journal")  # SQLite's names of one database
 _APPLICATION_ID = 0x6C6B6974  # marks SQLite files of this package
-_BUSY_S = 1.0  # to wait while another process writes; after that the entry is not stored
+_BUSY_S = 1.0  # seconds to wait for other writers; after that the entry is not stored
 _TOUCH_S = 3600.0  # the last use is written at most once in this time: most reads write nothing
 _MAX_BODY_BYTES = 2**28
 _OVERHEAD_BYTES = 2**16  # pages of the index, and half-filled ones
@@ -74,7 +74,7 @@ def default_folder() -> Path:
     return Path(platformdirs.user_cache_dir("ledgerkit", appauthor=False))
 
 
-def _service(url: str) -> str:
+def _service_id(url: str) -> str:
     """Return the host, port and path of a service: the parts that identify it."""
     parts = urlsplit(url)
     host = (parts.hostname or "").lower()
@@ -82,7 +82,7 @@ def _service(url: str) -> str:
 
 
 def _digest(*parts: bytes) -> bytes:
-    """Hash parts; each with its length, so that no two lists of parts hash alike."""
+    """Hash parts with their lengths, so that no two lists of parts hash alike."""
     digest = hashlib.blake2b(digest_size=32)
     for part in parts:
         digest.update(len(part).to_bytes(8, "little") + part)
@@ -102,7 +102,7 @@ class Entry(NamedTuple):
 
 class DiskCache:
     """
-    Response bodies in one SQLite file; if the file fails, calls are sent as without it.
+    Response bodies in one SQLite file; if the file fails, calls are sent as without a cache.
 
     Any number of threads and processes may share the folder. Only bytes and numbers are
     read from the file, and only entries with a correct checksum are used.
@@ -110,7 +110,7 @@ class DiskCache:
 
     def __init__(self, settings: Cache, roots: Mapping[Surface, str]) -> None:
         self.settings = settings
-        self._services = {surface: _service(url) for surface, url in roots.items()}
+        self._services = {surface: _service_id(url) for surface, url in roots.items()}
         self.folder = Path(settings.path or "").absolute()
         self.hits: Counter[str] = Counter()
         self.misses: Counter[str] = Counter()
@@ -226,7 +226,7 @@ class DiskCache:
         return self.folder / _FILE
 
     def _run(self, work: Callable[[sqlite3.Connection], T]) -> T | None:
-        """Run something on the connection; return None if the file fails."""
+        """Run a function on the connection; return None if the file fails."""
         with self._lock:
             while not self._is_off:
                 try:
@@ -250,7 +250,7 @@ class DiskCache:
         if code in _BUSY:
             _LOG.info("the cache in %s is busy: %s", self.folder, error)
             return False
-        # A ValueError is that of other tables, or of a message of SQLite that quotes broken bytes.
+        # A ValueError comes from other tables, or from a message of SQLite with broken bytes.
         is_broken = code in _BROKEN or isinstance(error, ValueError)
         if is_broken and not self._was_recreated and self._remove_files():
             self._was_recreated = True
@@ -308,7 +308,7 @@ def _prepare(connection: sqlite3.Connection) -> None:
             connection.execute("BEGIN IMMEDIATE")
             for statement in _SCHEMA:
                 connection.execute(statement)
-    # A view in place of the table, or a trigger, could compute without an end.
+    # A view in place of the table, or a trigger, could run forever.
     schema = connection.execute("SELECT sql FROM sqlite_master WHERE sql IS NOT NULL").fetchall()
     if sorted(schema) != _STORED_SCHEMA:
         msg = "its tables are not those of ledgerkit"

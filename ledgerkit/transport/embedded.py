@@ -1,4 +1,4 @@
-"""The embedded ledger as what answers a ledger: requests reach a world without a socket."""
+"""The embedded ledger as a transport: requests reach a world without a socket."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ class EmbeddedLedger(Source):
 
     def missing_accounts(self, calls: Iterable[Call[Any]]) -> list[str]:
         """Return the accounts of calls that the world does not have, without repeats."""
-        if isinstance(self.world, ForkedWorld):  # whose accounts are those of its network
+        if isinstance(self.world, ForkedWorld):  # its accounts are on its network
             return []
         with self.world.lock:
             state = self.world.state()
@@ -90,8 +90,6 @@ class EmbeddedLedger(Source):
 
 
 class _EmbeddedConnections(Connections):
-    """The way to a gateway, in the caller's thread."""
-
     in_process = True
 
     def __init__(self, gateway: Gateway, sleep: Callable[[float], None]) -> None:
@@ -101,9 +99,10 @@ class _EmbeddedConnections(Connections):
     async def send(self, request: RawRequest) -> Response:
         """Return the world's response; blocks are produced while a request waits for one."""
         clock = CallerClock(self._gateway.world, request.deadline, self._sleep)
-        sent = local_request(request.method, request.url, request.headers, request.body or b"")
+        body = request.body or b""
+        http_request = local_request(request.method, request.url, request.headers, body)
         try:
-            response = await self._gateway.answer(sent, clock)
+            response = await self._gateway.answer(http_request, clock)
         except UnansweredError as error:
             raise error.error from None
         if response.dropped:
@@ -176,7 +175,6 @@ def run_signed(world: World, signed: SignedTransaction) -> str:
 
 
 def _run(world: World, submit: Callable[[], T]) -> T:
-    """Submit a transaction and run it; raise the client's errors."""
     try:
         with world.lock:
             submitted = submit()
@@ -189,7 +187,6 @@ def _run(world: World, submit: Callable[[], T]) -> T:
 
 
 def _account_of(call: Call[Any]) -> str | None:
-    """Return the account that a call reads; None if it reads none."""
     if call.body is None:
         subject = matching.expected_of_path(call.path)
         account_id = subject.get("account_id", subject.get("token_id"))

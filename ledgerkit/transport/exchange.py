@@ -1,4 +1,4 @@
-"""What a transport does: one exchange of a request and its response; and the waits between them."""
+"""The interface of transports: exchanges of a request for a response, and waits between them."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ if TYPE_CHECKING:
     from ledgerkit.transport.networks import Network
 
 ACCEPTED_ENCODING = "gzip"  # `zlib` unpacks it in steps, and it has one form; "deflate" has two
-HEADERS = {  # of every request to a host
+HEADERS = {  # sent with every request to a host
     "accept": "application/json",
     "accept-encoding": ACCEPTED_ENCODING,
     "user-agent": f"ledgerkit/{__version__}",
 }
-_OTHERS_S = 0.05  # for the other requests that are sent together with one that is noted
+_OTHERS_S = 0.05  # seconds in which requests sent together are noted, too
 HTTPX_TRANSPORT = "an httpx.BaseTransport or httpx.AsyncBaseTransport"
 
 
 class Exchange(NamedTuple):
     """
-    One exchange: its call, the surface to send it to, and its timeout in seconds.
+    An exchange: its call, the surface to send it to, and its timeout in seconds.
 
     `call_id` is the id of a JSON-RPC call. `needs_new_connection` is True after the response to
     another request came in over a shared one.
@@ -53,10 +53,10 @@ class Exchange(NamedTuple):
 
 class Transport(ABC):
     """
-    What answers the calls of a ledger: hosts, the embedded ledger, or a recording.
+    The transport of a ledger's calls: to hosts, to the embedded ledger, or from a recording.
 
     With `in_process` its coroutines never suspend, and run in the caller's thread. With
-    `is_recording` answers come from a file, and waits take no time.
+    `is_recording` responses come from a file, and waits take no time.
     """
 
     in_process = False
@@ -75,14 +75,14 @@ class Transport(ABC):
 
 
 class DryRun(Transport):
-    """A transport without answers, which notes the calls and sends none."""
+    """A transport that notes calls and sends none."""
 
     def __init__(self, network: Network) -> None:
         self._network = network
         self.calls: list[Call[Any]] = []
 
     async def exchange(self, exchange: Exchange) -> LedgerError:
-        """Note a call; its answer is an error that is not retried."""
+        """Note a call; return an error that is not retried."""
         import asyncio
 
         request = exchange.call.request
@@ -99,8 +99,8 @@ class RawRequest(NamedTuple):
     """
     A GET, or a POST if there is a body, and the limits of its response.
 
-    `headers` are those beside `HEADERS`, and `request` describes it in errors. The response has at
-    most `max_bytes`, as sent and unpacked, until `deadline`, a time of time.monotonic().
+    `headers` are sent in addition to `HEADERS`, and `request` describes it in errors. The response
+    has at most `max_bytes`, as sent and unpacked, until `deadline`, a time of time.monotonic().
     """
 
     surface: Surface
@@ -124,13 +124,13 @@ def http_response(
     body: bytes,
     give_up: Callable[[], Awaitable[None]] | None = None,
 ) -> Response:
-    """Return a response with those of its headers that are used; its body is unpacked."""
+    """Return a response with its unpacked body and the headers that are used."""
     pause = parse_retry_after(headers.get("retry-after"))
     return Response(body, status, pause, give_up, location=headers.get("location"))
 
 
 class Connections(ABC):
-    """What HTTP requests are sent over: the network, a caller's transport, the embedded ledger."""
+    """Connections over the network, to a caller's transport, or to the embedded ledger."""
 
     in_process = False
 
@@ -143,7 +143,7 @@ class Connections(ABC):
 
 
 class Source(ABC):
-    """The embedded ledger as what answers a ledger in place of hosts."""
+    """The embedded ledger, which replaces the hosts of a ledger."""
 
     @abstractmethod
     def open(self, sleep: Callable[[float], None]) -> Connections:

@@ -1,4 +1,4 @@
-"""What a forked child does with what its parent has open: one hook for all of it."""
+"""A hook in forked children, for objects whose connections, files or locks the parent has open."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ if TYPE_CHECKING:
         """An object with connections, files or locks that a forked child must not use."""
 
         def after_fork(self) -> None:
-            """Start anew in the child, and leave what is open to the parent."""
+            """Reset the object in the child; open connections and files are the parent's."""
 
 
 _holders: WeakSet[Holder] = WeakSet()
 
-# Kept for as long as the child runs. Were a connection of the parent collected in the child, its
-# file descriptors would leave the epoll instance that both processes share, and the parent would
-# wait forever. The thread of the background loop holds this list: that thread does not exist in
-# the child, so what it holds there is never dropped, not even when the interpreter ends.
+# Objects of the parent, referenced for as long as the child runs. If the child collected a
+# connection of the parent, its file descriptors would leave the epoll instance that both processes
+# share, and the parent would wait forever. The thread of the background loop references this list,
+# too: it does not exist in the child, so this reference outlives the end of the interpreter.
 inherited: list[object] = []
 
 

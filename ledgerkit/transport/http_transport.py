@@ -35,8 +35,8 @@ E = TypeVar("E", bound=BaseException)
 # Source: fastnear/libs, neardata-fetcher, which follows as many.
 MAX_REDIRECTS = 5
 _REDIRECT = range(300, 400)
-# Surfaces that redirect between hosts of their own: the block documents send old heights to hosts
-# of archives, as https://a0.mainnet.neardata.xyz.
+# Surfaces that redirect between hosts of their own: the block documents send old heights to archive
+# hosts, such as https://a0.mainnet.neardata.xyz.
 # Source: fastnear/neardata-server, src/api.rs, check_archive_redirects.
 _REDIRECTING: tuple[Surface, ...] = ("blocks",)
 _KEY_PARAM = "apiKey"
@@ -67,7 +67,7 @@ class HttpTransport(Transport):
         self._max_bytes = settings.max_answer_bytes
         self._key = settings.key
         self._has_query_key = settings.key is not None and settings.key_in == "query"
-        self._is_callers = settings.transport is not None
+        self._has_custom_transport = settings.transport is not None
 
     async def aclose(self) -> None:
         """Close the connections."""
@@ -139,13 +139,13 @@ class HttpTransport(Transport):
             return None
         try:
             target = urlsplit(urljoin(url, location))
-            own = urlsplit(self._network.address(surface) or "")
-            is_same_port = networks.port_of(target) == networks.port_of(own)
+            service = urlsplit(self._network.address(surface) or "")
+            is_same_port = networks.port_of(target) == networks.port_of(service)
         except ValueError:
             return None
-        host, own_host = target.hostname or "", own.hostname or ""
+        host, own_host = target.hostname or "", service.hostname or ""
         is_own = host == own_host or host.endswith(f".{own_host}")
-        if not (is_own and is_same_port) or target.scheme != own.scheme or "@" in target.netloc:
+        if not (is_own and is_same_port) or target.scheme != service.scheme or "@" in target.netloc:
             return None
         parts = target.query.split("&")
         query = "&".join(part for part in parts if part.partition("=")[0] != _KEY_PARAM)
@@ -170,7 +170,7 @@ class HttpTransport(Transport):
             return exchanges.timeout_error(request, host, exchange.timeout_s)
         begin = f"the request to {host} for {request} failed"
         text = cut(hide(str(error) or type(error).__name__))
-        if not self._is_callers or isinstance(error, OSError | EncodingError):
+        if not self._has_custom_transport or isinstance(error, OSError | EncodingError):
             return TransportError(
                 f"{begin}: {text}",
                 request=request,
@@ -199,7 +199,6 @@ def _is_cancelled(error: BaseException) -> bool:
 
 
 def _location(error: BaseException) -> str:
-    """Return the file, line and function that raised an error."""
     frame, line = list(traceback.walk_tb(error.__traceback__))[-1]
     code = frame.f_code
     return f"{Path(code.co_filename).name}, line {line}, in {code.co_name}"

@@ -34,10 +34,10 @@ T = TypeVar("T")
 AnyTransport = httpx.BaseTransport | httpx.AsyncBaseTransport
 
 _NO_TIMEOUTS: dict[str, float | None] = dict.fromkeys(("connect", "read", "write", "pool"))
-# The share of the time that connecting may take. Were it cancelled in a TLS handshake, httpcore
-# would leave its socket open, so connecting has to time out first.
+# The share of the time that connecting may take. If it were cancelled in a TLS handshake,
+# httpcore would leave its socket open, so connecting has to time out first.
 _CONNECT_SHARE = 0.9
-_CLOSING_S = 1.0  # for a transport to close; one that hangs is left
+_CLOSING_S = 1.0  # seconds for a transport to close
 
 
 def _hide_keys(record: logging.LogRecord) -> bool:
@@ -53,7 +53,7 @@ class HttpxConnections(Connections):
     """
     The connections of a caller's transport; a synchronous one runs in threads.
 
-    A borrowed one stays open when the ledger closes.
+    A borrowed transport stays open when the ledger closes.
     """
 
     def __init__(self, transport: AnyTransport, *, is_borrowed: bool) -> None:
@@ -61,7 +61,7 @@ class HttpxConnections(Connections):
             raise InvalidRequestError.refuse("transport", transport, HTTPX_TRANSPORT)
         self._transport = transport
         self._is_borrowed = is_borrowed
-        self._outcomes: set[asyncio.Future[Any]] = set()  # of threads that run
+        self._outcomes: set[asyncio.Future[Any]] = set()  # results of running threads
 
     async def send(self, request: RawRequest) -> Response:
         """Send a request, and return its response."""
@@ -95,7 +95,7 @@ class HttpxConnections(Connections):
                     await self._in_thread(self._transport.close)
 
     async def _in_thread(self, work: Callable[[], T]) -> T:
-        """Run something in a thread of its own, which may hang without delaying anything."""
+        """Run a function in a new thread, which may hang without delaying other requests."""
         loop = asyncio.get_running_loop()
         outcome: asyncio.Future[tuple[T | None, BaseException | None]] = loop.create_future()
         self._outcomes.add(outcome)
@@ -123,7 +123,6 @@ def _httpx_request(request: RawRequest, **extensions: Any) -> httpx.Request:
 
 
 def _send(transport: httpx.BaseTransport, sent: httpx.Request, request: RawRequest) -> Response:
-    """Send a request over a synchronous transport, in this thread."""
     with closing(transport.handle_request(sent)) as response:
         reader = _reader(response, request)
         chunks: Any = [response.content] if response.is_stream_consumed else response.stream

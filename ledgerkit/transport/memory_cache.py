@@ -12,7 +12,7 @@ class MemoryCache:
     """Response bodies by key; the least recently used are dropped first."""
 
     def __init__(self, max_bytes: int = _MAX_BYTES) -> None:
-        self._entries: dict[object, tuple[bytes, float]] = {}  # the last used one is the last
+        self._entries: dict[object, tuple[bytes, float]] = {}  # ordered by last use
         self._max_bytes = self._free_bytes = max_bytes
         self._lock = threading.Lock()
 
@@ -26,7 +26,7 @@ class MemoryCache:
             return body
 
     def put(self, key: object, body: bytes, expires_at: float = math.inf) -> None:
-        """Add a body, replacing the one under its key; one above the limit is not stored."""
+        """Add or replace a body; a body above the limit is not stored."""
         if len(body) > self._max_bytes:  # it would drop all others, and then itself
             return
         with self._lock:

@@ -1,4 +1,4 @@
-"""The addresses of networks: presets, custom ones, and those of the environment."""
+"""The addresses of networks: from presets, from arguments, and from the environment."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ SERVICES: dict[Surface, str] = {
     "kv": "key-value data",
 }
 
-# The hosts of archives of blocks, each up to a height that is the first one of the next.
-# Source: MAINNET_ARCHIVE_BOUNDARIES of fastnear/libs, neardata-fetcher/src/utils.rs; the third
-# height is of the same name in Nearblocks/nearblocks.
+# The hosts of block archives, each with the first height of the next archive.
+# Source: MAINNET_ARCHIVE_BOUNDARIES of fastnear/libs, neardata-fetcher/src/utils.rs; for the third
+# height, the constant of the same name in Nearblocks/nearblocks.
 _MAINNET_ARCHIVES = tuple(
     (stop, f"https://a{number}.mainnet.neardata.xyz/raw")
     for number, stop in enumerate((122_000_000, 142_000_000, 177_000_000, None))
@@ -44,13 +44,17 @@ _MAINNET_ARCHIVES = tuple(
 # FastNEAR's prices name 50; its notes on `docs.fastnear.com/debug` name about 100, perhaps for
 # all hosts of fastnear.com together. For block documents, the README of fastnear/neardata-server.
 _PER_MINUTE = {"fastnear.com": 50, "neardata.xyz": 180}
-KEY_PER_MINUTE = 10_000  # of the smallest plan; others have 20,000 and 50,000 (the same notes)
+KEY_PER_MINUTE = 10_000  # smallest plan; others have 20,000 and 50,000 (the same notes)
 
 _SERVICE_URLS = tuple(f"{surface}_url" for surface in get_args(RestSurface) if surface != "api")
-_URLS_OF_ENVIRONMENT = ("rpc_url", "api_url", *_SERVICE_URLS)
+_ENVIRONMENT_URLS = ("rpc_url", "api_url", *_SERVICE_URLS)
 
 LOCAL = "local"  # the embedded ledger
-_TOP_LEVEL = {"mainnet": "near", "testnet": "testnet", LOCAL: "near"}  # of most accounts' names
+_TOP_LEVEL = {
+    "mainnet": "near",
+    "testnet": "testnet",
+    LOCAL: "near",
+}  # the ends of most account ids
 _SHORTEST_IMPLICIT = 42  # characters: "0x" or "0s" and 40 digits
 _NAME = re.compile(r"\w[\w. -]{0,23}")  # shorter than an API key
 
@@ -68,11 +72,11 @@ class Network:
     transfers_url: str | None = None
     blocks_url: str | None = None
     kv_url: str | None = None
-    archive_urls: tuple[tuple[int | None, str], ...] = ()  # of blocks below a height
+    archive_urls: tuple[tuple[int | None, str], ...] = ()  # a height and the archive below it
 
     @property
     def addresses(self) -> dict[Surface, str]:
-        """The addresses of the surfaces that there are."""
+        """The addresses of all surfaces that have one."""
         return {surface: url for surface in SURFACES if (url := self.address(surface))}
 
     def address(self, surface: Surface) -> str | None:
@@ -95,7 +99,7 @@ class Network:
         return url
 
     def archive_address(self, height: int) -> str:
-        """Return the address of the archives of blocks at a height."""
+        """Return the address of the block archive for a height."""
         for stop, url in self.archive_urls:
             if stop is None or height < stop:
                 return url
@@ -103,12 +107,12 @@ class Network:
 
     def account_hint(self, account_id: str) -> str:
         """Return the account or network that the caller of an unknown account may mean, or ""."""
-        own = _TOP_LEVEL.get(self.name)
+        expected = _TOP_LEVEL.get(self.name)
         name, _, top_level = account_id.rpartition(".")
-        if own is None or top_level == own or len(account_id) >= _SHORTEST_IMPLICIT:
+        if expected is None or top_level == expected or len(account_id) >= _SHORTEST_IMPLICIT:
             return ""
         if not name:
-            return f"Did you mean {quote(f'{account_id}.{own}')}?"
+            return f"Did you mean {quote(f'{account_id}.{expected}')}?"
         other = next((key for key, value in _TOP_LEVEL.items() if value == top_level), None)
         return "" if other is None or self.name == LOCAL else f'Did you mean connect("{other}")?'
 
@@ -168,7 +172,7 @@ class ApiKey(SecretText):
     """
     An API key, hidden wherever it is printed.
 
-    A malformed one counts as empty; `check` raises for it later, when no frame on the traceback
+    A malformed key counts as empty; `check` raises for it later, when no frame on the traceback
     holds its text.
     """
 
@@ -223,7 +227,7 @@ def resolve(name: str | None, *, has_transport: bool = False, **urls: str | None
         del requested, name  # a traceback shows local variables
         raise error
     if requested != LOCAL:  # the embedded ledger, by its name, must not become another host
-        urls |= {key: urls.get(key) or environment(key.upper()) for key in _URLS_OF_ENVIRONMENT}
+        urls |= {key: urls.get(key) or environment(key.upper()) for key in _ENVIRONMENT_URLS}
     custom = {key: validation.url(text, key) for key, text in urls.items() if text}
     if name in PRESETS:
         return _with_custom_urls(PRESETS[name], custom) if custom else PRESETS[name]
@@ -257,7 +261,7 @@ def per_minute(host: str, *, has_key: bool) -> int | None:
 
 
 def port_of(address: SplitResult) -> int:
-    """Return the port of an address, or that of its scheme; raise ValueError if it is none."""
+    """Return the port of an address or of its scheme; raise ValueError if it is invalid."""
     return address.port or (443 if address.scheme == "https" else 80)
 
 
@@ -325,7 +329,7 @@ class Proxy:
         return f"<Proxy {self.url}>"
 
 
-# Of the environment, so its passwords are hidden for as long as the process runs.
+# Cached, so that the passwords are hidden for as long as the process runs.
 _proxy = lru_cache(maxsize=8)(Proxy)
 
 

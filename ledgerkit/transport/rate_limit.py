@@ -15,10 +15,10 @@ MINUTE_S = 61.0
 _RESPONSES = 100  # the share of refused requests is measured over the last 50 to 100
 _SCATTERED = 0.08  # up to this share, refusals are not taken for a limit
 _CHANCE = 2.5  # so many refusals above that share may be a coincidence
-_SLOWED = 0.5  # of both: after a slowdown the host is known to have a limit
+_SLOWED_TOLERANCE = 0.5  # factor for both after a slowdown, since the host has a limit
 _DOUBLED_S = 10.0  # a lowered rate doubles in this time
 _FORGOTTEN_S = 60.0  # after this time without a slowdown, only the given limit holds
-_STARTS = 10_000  # of a host without a limit of a minute: more than start in a second
+_MAX_STARTS = 10_000  # remembered without a limit per minute; more than start in a second
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +27,7 @@ class Limit:
 
     rate: float | None = None
     per_minute: int | None = None
-    reason: str = ""  # what the second limit depends on, such as "without an API key"
+    reason: str = ""  # the condition of `per_minute`, such as "without an API key"
 
     @property
     def sustained_rate(self) -> float | None:
@@ -61,7 +61,7 @@ class RateLimiter:
     limit, it is unlimited again after a minute. Until then, refusals above 4 % lower it again.
     The cut is that of DCTCP (RFC 8257, section 3.3).
 
-    With a limit of a minute, requests start at `rate` until it is reached. Each refusal then
+    With a limit per minute, requests start at `rate` until it is reached. Each refusal then
     counts, because the host is known to have a limit.
     """
 
@@ -72,16 +72,16 @@ class RateLimiter:
         forks.register(self)
 
     def after_fork(self) -> None:
-        """Count anew in a forked child, where another thread's lock would never be free."""
+        """Reset the counts in a forked child, where another thread's lock would never be free."""
         self._lowered_rate = self._limit
         self._slowed_at = self._growing_since = -math.inf
         self._free_at = self._paused_until = 0.0
         # The responses to requests that started after the last slowdown; halved when many.
         self._responses = self._refusals = 0.0
-        # The last starts, future ones included, as many as a minute may have.
-        self._starts: deque[float] = deque(maxlen=self._per_minute or _STARTS)
+        # The last starts, future ones included, up to the limit per minute.
+        self._starts: deque[float] = deque(maxlen=self._per_minute or _MAX_STARTS)
         self._lock = threading.Lock()
-        self.epoch = 0  # a pause begins a new one: slots that were reserved before are void
+        self.epoch = 0  # a pause begins a new epoch, which voids reserved slots
 
     @property
     def rate(self) -> float:
@@ -113,9 +113,9 @@ class RateLimiter:
                     self._starts.pop()
 
     def uncount(self) -> None:
-        """Leave a request that did not reach the host out of the limit of a minute."""
+        """Leave a request that did not reach the host out of the limit per minute."""
         with self._lock:
-            if self._starts:  # the first one: its place would have been free at the earliest
+            if self._starts:  # the earliest start, which expires first
                 self._starts.popleft()
 
     def pause(self, seconds: float) -> None:
@@ -153,11 +153,11 @@ class RateLimiter:
         """Return True if too many requests were refused since the last slowdown."""
         if self._per_minute:  # each refusal means that the minute is full
             return True
-        tolerance = 1.0 if self.rate == self._limit else _SLOWED
+        tolerance = 1.0 if self.rate == self._limit else _SLOWED_TOLERANCE
         return self._refusals >= tolerance * (chance + _SCATTERED * self._responses)
 
     def _slow_down(self) -> float:
-        """Lower the rate of the last second by half of the refused share, and count anew."""
+        """Lower the rate of the last second by half of the refused share, and reset the counts."""
         now = time.monotonic()
         last_second = sum(start > self._starts[-1] - 1.0 for start in self._starts)
         rate = min(max(last_second, 1), self.rate)

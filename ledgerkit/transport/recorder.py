@@ -28,13 +28,13 @@ if TYPE_CHECKING:
     from ledgerkit.transport.recording_files import RecordedExchange, RecordedNetwork
     from ledgerkit.transport.settings import Settings
 
-# Methods and parameters with the bytes of a signed transaction, also of a malformed one. Others may
-# have them, too: `tx` takes them in place of a hash.
+# Methods and parameters with the bytes of a signed transaction, also of a malformed one. Other
+# methods may have them, too: `tx` takes them in place of a hash.
 # Source: nearcore, chain/jsonrpc/src/api/transactions.rs, RpcTransactionStatusRequest.
 _SENDING = (b"signed_tx", b"broadcast_tx", b"send_tx", b"check_tx")
 _SIGNED: tuple[tuple[type[Borsh], bytes], ...] = (
     (SignedTransaction, b""),
-    # As an action, and as wallets give it to relayers, without the tag of an action.
+    # Wallets pass delegate actions to relayers without the tag of an action.
     *((kind, tag) for kind in (Delegate, DelegateV2) for tag in (b"", bytes([kind.tag]))),
 )
 
@@ -43,7 +43,8 @@ class Recorder:
     """
     Records the exchanges of one network's ledgers in a file.
 
-    A new file is created with the first exchange; what a file to extend has is answered from it.
+    A new file is created with the first exchange; requests that a file to extend has are answered
+    from it.
     With `asks_chain` the status of the node, which names the chain, is requested first. A shared
     recorder stays open when one of its ledgers is closed. After `close` exchanges pass without
     being recorded.
@@ -62,7 +63,7 @@ class Recorder:
         self.asks_chain = asks_chain
         self.is_closed = False
         self.failure: LedgerError | None = None  # nothing is recorded after it
-        self.earlier: Replay | None = None  # what the file had
+        self.earlier: Replay | None = None  # the records that the file had
         self._writer: RecordWriter | None = None
         self._network: RecordedNetwork | None = None
         self._source: int | None = None  # the id of the ledger's source
@@ -73,12 +74,12 @@ class Recorder:
             self._network = self.earlier.file.header.network
             self._writer = RecordWriter(path)
 
-    def over(self, transport: Transport, settings: Settings) -> Transport:
-        """Return a transport of one ledger whose exchanges are recorded."""
+    def wrap(self, transport: Transport, settings: Settings) -> Transport:
+        """Return a transport that records the exchanges of another one."""
         return _RecordedTransport(self, transport, settings)
 
     def begin(self, settings: Settings) -> bool:
-        """Check that a ledger is of the recorded network; return True for a file that is new."""
+        """Check that a ledger is of the recorded network; return True for a new file."""
         name, source = settings.network.name, id(settings.transport)
         recorded = recorded_network(settings.network)
         with self._lock:
@@ -87,9 +88,9 @@ class Recorder:
                 header = Header(recording_files.VERSION, __version__, recorded)
                 self._writer, self._network = RecordWriter(self.path, header), recorded
             if self._network != recorded:
-                raise self._other(f"records {self._network and self._network.name}", name)
+                raise self._conflict(f"records {self._network and self._network.name}", name)
             if self._source not in (None, source):
-                raise self._other("records another embedded ledger", name)
+                raise self._conflict("records another embedded ledger", name)
             self._source = source
         return is_new
 
@@ -105,7 +106,7 @@ class Recorder:
         msg = f"{self.path} records another process: a forked one cannot add to it"
         remedy = "Connect again with another file."
         self.failure = InvalidRequestError(msg, remedy=remedy, field="ledger")
-        self._writer = None  # it would end the file
+        self._writer = None  # closing it would end the file
 
     def close(self) -> None:
         """End the file; calling it again does nothing."""
@@ -114,9 +115,9 @@ class Recorder:
                 self._writer.close()
             self.is_closed = True
 
-    def _other(self, what: str, name: str) -> InvalidRequestError:
-        """Build the error for the ledger of another chain, whose answers would be mixed up."""
-        msg = f"{self.path} {what}, and cannot have answers of this ledger ({name}) too"
+    def _conflict(self, purpose: str, name: str) -> InvalidRequestError:
+        """Build the error for a ledger of another chain, whose responses would be mixed up."""
+        msg = f"{self.path} {purpose}, and cannot have answers of this ledger ({name}) too"
         return InvalidRequestError(msg, remedy="Record each network in a file.", field="record")
 
 
@@ -133,7 +134,7 @@ class _RecordedTransport(Transport):
         await self._transport.aclose()
 
     async def exchange(self, exchange: Exchange) -> Response | LedgerError:
-        """Make an exchange and record it, or answer it from what the file had."""
+        """Make an exchange and record it, or answer it from the earlier records."""
         recorder, network = self._recorder, self._settings.network
         if recorder.is_closed:
             return await self._transport.exchange(exchange)
@@ -147,11 +148,11 @@ class _RecordedTransport(Transport):
                     status = exchange._replace(call=rpc.status(), surface="rpc", call_id="chain")
                     await self._record(status, names_chain=True)
             if recorder.earlier is not None:
-                answer = recorder.earlier.next_answer(exchange, network)
-                if answer is not None:
-                    return answer
+                response = recorder.earlier.next_response(exchange, network)
+                if response is not None:
+                    return response
             return await self._record(exchange)
-        except FileError as error:  # what follows would come after half a record
+        except FileError as error:  # later records would follow an incomplete one
             recorder.failure = error
             return error
         except InvalidRequestError as error:
@@ -160,33 +161,33 @@ class _RecordedTransport(Transport):
     async def _record(
         self, exchange: Exchange, *, names_chain: bool = False
     ) -> Response | LedgerError:
-        """Make an exchange and record it; one whose request was not sent has no record."""
+        """Make an exchange and record it, unless its request was not sent."""
         asked_at = time.time_ns()
-        answer = await self._transport.exchange(exchange)
-        if not isinstance(answer, InvalidRequestError):
+        response = await self._transport.exchange(exchange)
+        if not isinstance(response, InvalidRequestError):
             record = request_of(exchange, self._settings.network)
             record.names_chain = names_chain
-            body = _add_answer(record, answer, exchange.call_id)
+            body = _add_response(record, response, exchange.call_id)
             self._recorder.add(record, _without_secrets(record, body, self._settings.key), asked_at)
-        return answer
+        return response
 
 
-def _add_answer(
-    record: RecordedExchange, answer: Response | LedgerError, call_id: str | None
+def _add_response(
+    record: RecordedExchange, response: Response | LedgerError, call_id: str | None
 ) -> bytes:
-    """Add an answer to the record of its request; return its body without the call's id."""
-    if isinstance(answer, LedgerError):
+    """Add a response to the record of its request; return its body without the call's id."""
+    if isinstance(response, LedgerError):
         names = RecordedError.__struct_fields__
-        attributes: dict[str, Any] = {name: getattr(answer, name, None) for name in names}
+        attributes: dict[str, Any] = {name: getattr(response, name, None) for name in names}
         record.error = RecordedError(**attributes)
         return b""
-    record.status, record.retry_after = answer.status, answer.retry_after
-    restored = None if call_id is None else matching.restore_placeholder(answer.body, call_id)
-    return restored or answer.body
+    record.status, record.retry_after = response.status, response.retry_after
+    restored = None if call_id is None else matching.restore_placeholder(response.body, call_id)
+    return restored or response.body
 
 
 def _without_secrets(record: RecordedExchange, body: bytes, key: ApiKey | None) -> bytes:
-    """Leave out a request with signed bytes or a secret, and the body of an answer with one."""
+    """Leave out a request with signed bytes or a secret, and a response's body with a secret."""
     request = f"{record.path}\n{record.body or ''}".encode()
     if _is_signed(request) or secret_bytes.secret_in(request, key, is_request=True):
         record.request_digest = record.key.hex()
@@ -203,10 +204,10 @@ def _is_signed(request: bytes) -> bool:
     if any(name in request for name in _SENDING):
         return True
     forms = secret_bytes.forms(request)
-    return any(_is_a(kind, tag + form) for form in forms for kind, tag in _SIGNED)
+    return any(_decodes_as(kind, tag + form) for form in forms for kind, tag in _SIGNED)
 
 
-def _is_a(kind: type[Borsh], data: bytes) -> bool:
+def _decodes_as(kind: type[Borsh], data: bytes) -> bool:
     with suppress(LedgerError):
         kind.decode(data)
         return True

@@ -1,14 +1,14 @@
 """
-The file format of recordings: requests and their answers, in the order they were asked.
+The file format of recordings: requests and their responses, in the order of the requests.
 
 A recording is a sequence of frames of Zstandard (RFC 8878), so `zstd -dc case.lk` shows it. The
-first frame is one line of JSON, the header. The others hold records: a line of JSON, with the size
-and the digest of the answer, then the body of the answer and a line break. Each digest covers the
-one before it, so that no record can be changed, left out or moved unnoticed. It does not cover the
+first frame is one line of JSON, the header. The others hold records: a line of JSON with the size
+and the digest of the response, then its body and a line break. Each digest covers the one before
+it, so that no record can be changed, left out or moved unnoticed. It does not cover the
 time of the request, which the checksum of the frame does.
 
-A record is complete on disk when `RecordWriter.add` returns. What a killed process has left of the
-next one is recognised, and is not read. A file has one writer at a time, which locks it.
+A record is complete on disk when `RecordWriter.add` returns. An incomplete record, which a killed
+process may leave, is recognised and not read. A file has one writer at a time, which locks it.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ if TYPE_CHECKING:
     from typing import BinaryIO
 
 VERSION = 1
-FRAME_BYTES = 2**20  # of unpacked records; a frame that has more is ended
-MAX_RECORD_BYTES = 2**28 + 2**20  # the default limit of an answer, and its line
+FRAME_BYTES = 2**20  # unpacked; a frame with more is ended
+MAX_RECORD_BYTES = 2**28 + 2**20  # the default limit of a response, and its line
 _MAX_HEADER_BYTES = 2**16
-_WINDOW_LOG = 23  # unpacking takes 8 MiB beside the result; the compressor's own is 21
+_WINDOW_LOG = 23  # unpacking takes 8 MiB of memory; the compressor uses 21
 _CHUNK_BYTES = 2**16
-_UNPACKED_BYTES = 2**24  # of frames that a reader keeps
+_UNPACKED_BYTES = 2**24  # unpacked frames that a reader caches
 _DIGEST_BYTES = 16
-_LOCKED_BYTE = 2**31 - 2  # on Windows, where a lock is of bytes: the last one that it can be of
+_LOCKED_BYTE = 2**31 - 2  # the last byte that Windows can lock
 
 
 class RecordedNetwork(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
@@ -54,7 +54,7 @@ class RecordedNetwork(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=
 
 
 class _Version(msgspec.Struct):
-    """The version in a header, whatever else it has."""
+    """The version in a header, which may have other members."""
 
     ledgerkit_recording: int
 
@@ -67,7 +67,7 @@ class Header(_Version, forbid_unknown_fields=True):
 
 
 class RecordedError(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
-    """A failure without an answer: the attributes of its error."""
+    """A failure without a response: the attributes of its error."""
 
     sentence: str
     remedy: str
@@ -80,11 +80,11 @@ class RecordedError(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=Tr
 
 class RecordedExchange(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
     """
-    A request, and what is known of its answer beside the body.
+    A request, and its response without the body.
 
-    `url` is the host of the path if it is not that of the surface. `request_digest` stands in place
-    of a path and a body that are not stored. `withheld` is why that of the answer is not.
-    `names_chain` is True for the request that the recorder itself makes, which answers no other.
+    `url` is the host of the path if it is not the surface's host. `request_digest` replaces a path
+    and a body that are not stored. `withheld` is the reason why the response's body is not stored.
+    `names_chain` is True for the recorder's own request, which is not replayed.
     """
 
     surface: Surface
@@ -101,7 +101,7 @@ class RecordedExchange(msgspec.Struct, forbid_unknown_fields=True, omit_defaults
 
     @property
     def key(self) -> bytes:
-        """The digest of surface, host, path and body, by which the request is found."""
+        """The digest of surface, host, path and body, which identifies the request."""
         if self.request_digest:
             return bytes.fromhex(self.request_digest)
         body = "" if self.body is None else f"\0{self.body}"
@@ -117,14 +117,14 @@ class _Line(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class Position(NamedTuple):
-    """The position of a record: of its frame in the file, and within the unpacked frame."""
+    """The position of a record: its frame's in the file, and its own in the unpacked frame."""
 
     frame: int
     offset: int
 
 
 class Record(NamedTuple):
-    """A record: the exchange, the body of its answer, the time in ns, and its position."""
+    """A record: the exchange, the body of its response, the time in ns, and its position."""
 
     exchange: RecordedExchange
     body: bytes
@@ -134,10 +134,10 @@ class Record(NamedTuple):
 
 class RecordWriter:
     """
-    Writes records to a file, which has one writer at a time: a new one if it has a header.
+    A writer of records to a file, which is created if a header is passed.
 
-    An exception such as KeyboardInterrupt may come at any moment. What it left of a record is
-    removed before the next one is written.
+    A file has one writer at a time. An exception such as KeyboardInterrupt may come at any moment;
+    an incomplete record is removed before the next one is written.
     """
 
     def __init__(self, path: Path, header: Header | None = None) -> None:
@@ -180,17 +180,17 @@ class RecordWriter:
         self._size = 0 if ends_frame else self._size
 
     def _resume(self) -> None:
-        """Open the file after its last complete record, whose frame is ended if it was not."""
+        """Open the file after its last complete record, and end that record's frame."""
         while True:
-            self._file = _open_alone(self._path)
-            weakref.finalize(self, self._file.close)  # what is on disk is complete without an end
+            self._file = _open_locked(self._path)
+            weakref.finalize(self, self._file.close)  # the file can be read without an end
             source = RecordFile(self._path)
             for _ in source.records():
                 pass
             if source.unended is None:
                 break
             with self._file, replacing(self._path) as file:
-                file.writelines(_repaired(self._path, *source.unended))
+                file.writelines(_repaired_parts(self._path, *source.unended))
                 if sys.platform == "win32":  # where an open file cannot be replaced
                     self._file.close()
         self._frame, self._size = None, 0
@@ -208,7 +208,7 @@ def _create(path: Path, line: bytes) -> None:
             raise
 
 
-def _open_alone(path: Path) -> BinaryIO:
+def _open_locked(path: Path) -> BinaryIO:
     """Open a file at its end, and lock it; the system unlocks it when its process ends."""
     while True:
         with file_errors(f"write {path}"):
@@ -250,12 +250,11 @@ class _Frame(NamedTuple):
 
 class RecordFile:
     """
-    Reads the records of a file.
+    A reader of the records of a file, which is open only while a part of it is read.
 
-    The file is open only while a part of it is read. `header` is read at once. What `records` has
-    read: `digest` is that of the last record, `torn_bytes` are those of a record at the end that is
-    not complete, and `unended` is the position and the complete records of a frame without an end,
-    which a killed process leaves.
+    `header` is read at once. Reading `records` sets the others: `digest` is the last record's,
+    `torn_bytes` counts the bytes of an incomplete record at the end, and `unended` has the position
+    and the complete records of a frame without an end, which a killed process leaves.
     """
 
     def __init__(self, path: Path) -> None:
@@ -271,7 +270,7 @@ class RecordFile:
         self.digest = _digest(b"", frame.data)
 
     def records(self) -> Iterator[Record]:
-        """Yield all records, each checked; an incomplete one at the end is left out."""
+        """Check and yield all records; an incomplete record at the end is left out."""
         start, size = self._first, self._path.stat().st_size
         while start < size:
             frame = self._unpack(start, MAX_RECORD_BYTES + FRAME_BYTES)
@@ -355,7 +354,7 @@ class RecordFile:
         return RecordingError(f"{self._path} is no recording, or is damaged: {reason}")
 
 
-def _repaired(path: Path, start: int, records: bytes) -> Iterator[bytes]:
+def _repaired_parts(path: Path, start: int, records: bytes) -> Iterator[bytes]:
     """Yield a file up to the start of its last frame, then that frame with an end."""
     with path.open("rb") as file:
         while part := file.read(min(_CHUNK_BYTES, start - file.tell())):
@@ -365,7 +364,7 @@ def _repaired(path: Path, start: int, records: bytes) -> Iterator[bytes]:
 
 
 def zstd() -> Any:
-    """Import the module for Zstandard: of the standard library, or its backport."""
+    """Import the module for Zstandard from the standard library, or its backport."""
     if sys.version_info >= (3, 14):
         from compression import zstd
     else:
@@ -379,7 +378,7 @@ def _compressor() -> Any:
 
 
 def _digest(previous: bytes, *parts: bytes) -> bytes:
-    """Return the digest of some bytes, which covers the digest before it."""
+    """Return the digest of the previous digest and some bytes."""
     digest = hashlib.blake2b(previous, digest_size=_DIGEST_BYTES)
     for part in parts:
         digest.update(part)
@@ -388,6 +387,6 @@ def _digest(previous: bytes, *parts: bytes) -> bytes:
 
 def _write_all(file: BinaryIO, data: bytes) -> None:
     """Write bytes to an unbuffered file, which may take only a part at a time."""
-    rest = memoryview(data)
-    while rest:
-        rest = rest[file.write(rest) :]
+    remaining = memoryview(data)
+    while remaining:
+        remaining = remaining[file.write(remaining) :]

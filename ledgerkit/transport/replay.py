@@ -1,4 +1,4 @@
-"""The answers of a recording, each found by its request."""
+"""The responses of a recording, looked up by request."""
 
 from __future__ import annotations
 
@@ -41,20 +41,20 @@ if TYPE_CHECKING:
     from ledgerkit.transport.exchange import Exchange
     from ledgerkit.transport.recording_files import Record
 
-_FRESH = re.compile(r"(?<=[?&]fresh=)[0-9a-f]+")  # a number for a proxy not to know the request
-_LONGEST_WAIT_S = 60.0  # for an answer that differs from the last recorded one
+_FRESH = re.compile(r"(?<=[?&]fresh=)[0-9a-f]+")  # a random number against proxies' caches
+_LONGEST_WAIT_S = 60.0  # seconds to wait for a response that differs from the last
 
 
 class Replay(Transport):
     """
     A transport that answers from a recording alone, without a socket; waiting takes no time.
 
-    The file is read once, and checked; the answers stay on disk. All ledgers that use it read on
-    where the last one has stopped.
+    The file is read once, and checked; the responses stay on disk. All ledgers that use it share
+    one position: each goes on where the last one stopped.
 
-    A request that was asked several times has its answers in order. Further requests for the same
-    are answered by the last recorded answer. After a minute of such waiting `NotRecordedError` is
-    raised, because nothing else will come.
+    A request that was sent several times gets its recorded responses in order, then the last one
+    again. After a minute of waiting for another response `NotRecordedError` is raised, because
+    there is none.
     """
 
     in_process = is_recording = True
@@ -64,7 +64,7 @@ class Replay(Transport):
         self.file = RecordFile(path)
         self.network = replayed_network(path, self.file.header.network)
         self._waited_s = 0.0
-        self._asked_at: int | None = None  # of the last answer, in ns
+        self._asked_at: int | None = None  # the time of the last response, in ns
         self._idle_s = 0.0
         self._repeated: str | None = None
         self._lock = threading.Lock()
@@ -78,28 +78,28 @@ class Replay(Transport):
         order = np.argsort(key_array, kind="stable")
         self._keys = key_array[order]
         self._positions = np.array(positions, "u8").reshape(-1, 2)[order]
-        self._used = np.zeros(len(order), "u4")  # answers returned, at the first of each key
+        self._used = np.zeros(len(order), "u4")  # returned responses, at the first of a key
 
     def __len__(self) -> int:
         return len(self._keys)
 
     async def exchange(self, exchange: Exchange) -> Response | LedgerError:
-        """Return the recorded answer."""
-        record, is_new = self._next(request_of(exchange, self.network).key)
+        """Return the recorded response."""
+        record, is_new = self._next_record(request_of(exchange, self.network).key)
         if record is None:
             return self._not_recorded(f"{self.path} has no answer to", exchange.call.request)
         self._repeated = None if is_new else exchange.call.request
         self._idle_s = 0.0 if is_new else self._idle_s
         self._asked_at = record.asked_at
-        return self._answer(record, exchange)
+        return self._response(record, exchange)
 
-    def next_answer(self, exchange: Exchange, network: Network) -> Response | LedgerError | None:
-        """Return the next answer to a request of a network; None if there is no further one."""
-        record, is_new = self._next(request_of(exchange, network).key)
-        return self._answer(record, exchange) if record and is_new else None
+    def next_response(self, exchange: Exchange, network: Network) -> Response | LedgerError | None:
+        """Return the next response to a request of a network; None if there are no more."""
+        record, is_new = self._next_record(request_of(exchange, network).key)
+        return self._response(record, exchange) if record and is_new else None
 
     def wait(self, seconds: float) -> float:
-        """Pass over a wait, which takes 0 s; raise if there is nothing to wait for."""
+        """Skip a wait, which takes 0 s; raise if there is nothing to wait for."""
         self._waited_s += seconds
         if self._repeated is not None:
             self._idle_s += seconds
@@ -108,14 +108,14 @@ class Replay(Transport):
         return 0.0
 
     def monotonic(self) -> float:
-        """Return seconds that never go back, with the waits that were passed over."""
+        """Return seconds that never go back, including skipped waits."""
         return time.monotonic() + self._waited_s
 
     def time_ns(self) -> int:
-        """Return the time of the last answer in ns; before the first one, the present."""
+        """Return the time of the last response in ns; before the first one, the present."""
         return time.time_ns() if self._asked_at is None else self._asked_at
 
-    def _next(self, key: bytes) -> tuple[Record | None, bool]:
+    def _next_record(self, key: bytes) -> tuple[Record | None, bool]:
         """Return the next record of a key, or the last one once more; and whether it is new."""
         with self._lock:
             first = int(self._keys.searchsorted(key, "left"))
@@ -128,7 +128,7 @@ class Replay(Transport):
             frame, offset = self._positions[first + used - (not is_new)]
             return self.file.read(Position(int(frame), int(offset))), is_new
 
-    def _answer(self, record: Record, exchange: Exchange) -> Response | LedgerError:
+    def _response(self, record: Record, exchange: Exchange) -> Response | LedgerError:
         recorded, request = record.exchange, exchange.call.request
         if recorded.withheld:
             sentence = f"the answer to {request} is not in {self.path}: {recorded.withheld}"
@@ -160,7 +160,7 @@ def request_of(exchange: Exchange, network: Network) -> RecordedExchange:
 
 
 def recorded_network(network: Network) -> RecordedNetwork:
-    """Return what is stored of a network: hosts without paths, which may hold a key."""
+    """Return the stored form of a network: hosts without paths, which may contain a key."""
     urls: dict[Surface, str] = {}
     for surface, url in network.addresses.items():
         parts = urlsplit(url)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 _NAMES = {"gzip", "x-gzip"}  # RFC 9110, section 8.4.1.3
 _GZIP_FORMAT = 16 + zlib.MAX_WBITS
-_STEP_BYTES = 2**18  # unpacked at once: takes the loop well below a millisecond
+_STEP_BYTES = 2**18  # unpacked at once, in well below a millisecond
 
 
 class EncodingError(ValueError):
@@ -27,7 +27,7 @@ class EncodingError(ValueError):
 
 class BodyReader:
     """
-    The body of one response, unpacked as it is received.
+    The body of a response, unpacked as it is received.
 
     The limits of its request are checked after every step. `encodings` and `length` are the values
     of the headers Content-Encoding and Content-Length.
@@ -51,7 +51,7 @@ class BodyReader:
             self.unpack()
 
     async def add_async(self, chunk: bytes) -> None:
-        """Add received bytes; what takes more than one step is unpacked in a thread."""
+        """Add received bytes; more than a step of them is unpacked in a thread."""
         if self._add_step(chunk):
             try:
                 await asyncio.to_thread(self.unpack)

@@ -40,10 +40,9 @@ class Backoff:
 
 class Outage:
     """
-    The requests of one batch that had no response, in a row and for the same reason.
+    The number of requests of a batch in a row that had no response, for the same reason.
 
-    A response of any kind, an error of the host included, ends the row. Hosts are counted
-    separately.
+    Any response, also an error of the host, ends the row. Hosts are counted separately.
     """
 
     def __init__(self) -> None:
@@ -68,7 +67,7 @@ class Outage:
 
 
 def _jitter(longest_s: float) -> float:
-    # Random, so that clients that failed together do not retry together.
+    # A random pause keeps clients that failed together from retrying together.
     return random.uniform(0.0, longest_s)  # noqa: S311 - no secret depends on it
 
 

@@ -1,4 +1,4 @@
-"""Secrets in the bytes of a request or an answer, as they are or encoded, so no file stores one."""
+"""Secrets in the bytes of requests and responses, plain or encoded, so that no file stores one."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 _KEY, _PHRASE = "a secret key", "a seed phrase"
 _SEED_BYTES, _KEY_BYTES = 32, 64
-_MOST_CODINGS = 3  # one within the other, such as a key in base64 in the arguments of a call
+_MOST_CODINGS = 3  # nested, such as a key in base64 in the arguments of a call
 _ESCAPE = re.compile(rb"%([0-9A-Fa-f]{2})|\\+u00([0-9A-Fa-f]{2})")
 _NUMBERS = re.compile(rb"(?:\d{1,3},\s?){40,}\d{1,3}")
 # A phrase of 12 words has at least 47 characters, which are 63 in base64 and 94 in hexadecimal.
@@ -27,12 +27,12 @@ _CODED = re.compile(rb"[0-9A-Za-z+/_-]{60,}")
 _ALPHANUMERIC = re.compile(rb"[0-9A-Za-z]{60,}")
 _HEX = re.compile(rb"(?:[0-9A-Fa-f]{2}){40,}")
 _BASE32 = re.compile(rb"[A-Za-z2-7]+")
-# The characters of base58 that are 64 bytes, and those of the text of a key with its curve.
+# The lengths in base58 of 64 bytes, and of the text of a key with its curve.
 _BASE58_SIZES = {*range(72, 76), *range(86, 89), *range(128, 134)}
 _LETTERS = bytes(ord("a") if re.match(rb"[0-9A-Za-z+/_-]", bytes([n])) else n for n in range(256))
 _LONG_RUN = b"a" * 60
-_GROUPS = {6: 3, 5: 5}  # bytes that a whole number of digits has, by the bits of a digit
-# Of a key of secp256k1, only a secret one has 32 bytes.
+_GROUPS = {6: 3, 5: 5}  # bytes in a group of whole digits, by the bits of a digit
+# Only secret keys of secp256k1 have 32 bytes.
 _SECP256K1 = re.compile(rb"secp256k1:[1-9A-HJ-NP-Za-km-z]{43,44}(?![1-9A-HJ-NP-Za-km-z])")
 
 
@@ -40,18 +40,18 @@ def secret_in(
     data: bytes, key: SecretText | None = None, *, is_request: bool = False
 ) -> str | None:
     """
-    Return what secret some bytes contain, such as "a secret key"; None if there is none.
+    Return the kind of secret that bytes contain, such as "a secret key"; None if there is none.
 
-    Found are the API keys and passwords that this process uses, every whole secret key (of
-    ed25519 it is 64 bytes, of which the second half is the public key of the first), and seed
-    phrases, in each of the `forms`. `key` is one that is found even if it is too short to be hidden
-    elsewhere. Of a request, too much is taken for a phrase rather than too little.
+    All `forms` of the bytes are searched for the API keys and passwords that this process uses, for
+    whole secret keys (in ed25519 64 bytes, whose second half is the public key of the first) and
+    for seed phrases. `key` is searched for even if it is too short to be hidden elsewhere. In a
+    request, words that may be a phrase count as one.
     """
     if key is not None and key.reveal().encode() in data:
         return key.noun
-    used = [(noun, tuple(_spellings(text))) for noun, text in redaction.secrets_in_use()]
+    in_use = [(noun, tuple(_spellings(text))) for noun, text in redaction.secrets_in_use()]
     for form in forms(data):
-        for noun, spellings in used:
+        for noun, spellings in in_use:
             if any(spelling in form for spelling in spellings):
                 return noun
         if _is_secret_key(form) or (b"secp256k1:" in form and _SECP256K1.search(form)):
@@ -63,9 +63,9 @@ def secret_in(
 
 def forms(data: bytes, depth: int = _MOST_CODINGS) -> Iterator[bytes]:
     r"""
-    Yield some bytes, and what parts of them encode.
+    Yield the bytes, and the bytes that parts of them encode.
 
-    Decoded are escapes of URLs and JSON, base64 and its form for URLs, base58, base32, hexadecimal
+    This decodes escapes of URLs and JSON, base64 and its form for URLs, base58, base32, hexadecimal
     digits, and lists of bytes in JSON, also within each other.
     """
     yield data
@@ -92,7 +92,7 @@ def _decoded(data: bytes) -> Iterator[bytes]:
 
 
 def _decoded_part(part: bytes) -> Iterator[bytes]:
-    """Yield what letters and digits may be, other than base64."""
+    """Yield the bytes that letters and digits encode in notations other than base64."""
     for digits in _HEX.findall(part):
         yield bytes.fromhex(digits.decode())
     with suppress(ValueError):  # it is not in this notation
@@ -104,7 +104,7 @@ def _decoded_part(part: bytes) -> Iterator[bytes]:
 
 
 def _spellings(text: bytes) -> Iterator[bytes]:
-    """Yield a text as it is, and as it is encoded wherever it stands in the bytes encoded."""
+    """Yield a text as it is, and as it is encoded at any position in other bytes."""
     yield from (text, text.hex().encode(), text.hex().upper().encode(), base58.b58encode(text))
     for comma in (",", ", "):
         yield comma.join(map(str, text)).encode()
@@ -116,9 +116,9 @@ def _spellings(text: bytes) -> Iterator[bytes]:
 
 def _shifted(text: bytes, encode: Callable[[bytes], bytes], bits: int) -> Iterator[bytes]:
     """Yield the digits that the bytes before and after a text do not change."""
-    for before in range(_GROUPS[bits]):
-        start, stop = -(-8 * before // bits), 8 * (before + len(text)) // bits
-        yield encode(bytes(before) + text)[start:stop]
+    for n_before in range(_GROUPS[bits]):
+        start, stop = -(-8 * n_before // bits), 8 * (n_before + len(text)) // bits
+        yield encode(bytes(n_before) + text)[start:stop]
 
 
 def _is_secret_key(key: bytes) -> bool:

@@ -77,9 +77,9 @@ class Session:
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
-        self.siblings: weakref.WeakSet[Any] = weakref.WeakSet()  # ledgers to close with this
-        # No event of threading: a signal handler may close the ledger while its thread holds the
-        # event's lock, and another thread may hold it when the process forks.
+        self.siblings: weakref.WeakSet[Any] = weakref.WeakSet()  # ledgers to close with this one
+        # Not an event of threading, which has a lock: a signal handler may close the ledger while
+        # its thread holds the lock, and another thread may hold it when the process forks.
         self._is_closed = False
         self._rate_limiters = _rate_limiters(settings)
         self.disk_cache: DiskCache | None = None
@@ -89,16 +89,16 @@ class Session:
             self.disk_cache = DiskCache(settings.cache, settings.network.addresses)
         self._transport = self._open_transport()
         if settings.recorder is not None:
-            self._transport = settings.recorder.over(self._transport, settings)
+            self._transport = settings.recorder.wrap(self._transport, settings)
         self.after_fork()
         forks.register(self)
 
     # Opening and closing ------------------------------------------------------------------
 
     def after_fork(self) -> None:
-        """Begin without calls under way, as in a forked child."""
+        """Reset the state of calls, as in a forked child."""
         self._memory_cache = MemoryCache()
-        self._tasks: set[asyncio.Task[Any]] = set()  # those of calls under way
+        self._tasks: set[asyncio.Task[Any]] = set()  # unfinished calls
         self._without_newer: set[Surface] = set()  # hosts that lack the newer names of methods
         self._tried_newer: dict[Surface, asyncio.Event] = {}
         self._slots = asyncio.Semaphore(self.settings.in_flight)  # shared by all streams
@@ -108,7 +108,7 @@ class Session:
         source = self.settings.transport
         if isinstance(source, Transport):
             return source
-        # Were it to hold the session, a dropped ledger would stay until garbage is collected.
+        # A reference to the session would keep a dropped ledger until garbage is collected.
         wait = partial(Session._wait_for_slot, weakref.proxy(self))
         return HttpTransport(self.settings, self._open_connections(source), wait)
 
@@ -152,7 +152,6 @@ class Session:
             recorder.close()
 
     async def _end_calls(self) -> None:
-        """Cancel the calls under way, wait for their end, and close the connections."""
         tasks = list(self._tasks)
         for task in tasks:
             task.cancel()
@@ -253,8 +252,8 @@ class Session:
         """
         Read subjects that need several calls each; yield the values that `read` returns.
 
-        `n_calls` is how many calls of a subject are sent together: so many times fewer subjects
-        are begun, for the first ones to be finished first.
+        `n_calls` calls of a subject are sent together. So many times fewer subjects are read at
+        a time, so that the first ones are finished first.
         """
         answer = self._answer_function(rate_limit_wait_s)
         reader = Reader(answer, in_process=self._transport.in_process)
@@ -266,7 +265,7 @@ class Session:
     def iterate(
         self, rows: Callable[[Reader], AsyncGenerator[T, None]]
     ) -> Generator[T, None, None]:
-        """Yield what an asynchronous generator yields; it goes on when the next is taken."""
+        """Yield what an asynchronous generator yields; it is advanced on demand."""
         reader = Reader(self._answer_function(), in_process=self._transport.in_process)
         source = rows(reader)
 
@@ -289,7 +288,6 @@ class Session:
         stop_on_error: bool = False,
         progress: Callable[[int], object] | None = None,
     ) -> Generator[list[Any], None, None]:
-        """Work on items as their iterator yields them."""
         self.ready()
         progress = progress or (lambda _count: None)
         options: Any = {"stop_on_error": stop_on_error, "progress": progress}
@@ -300,7 +298,6 @@ class Session:
         return stream.batches(self.ready)
 
     def _answer_function(self, rate_limit_wait_s: float = 0.0) -> Work:
-        """Return the coroutine function that answers the calls of one stream."""
         return partial(self.answer, rate_limit_wait_s=rate_limit_wait_s, outage=Outage())
 
     async def answer(
@@ -324,7 +321,7 @@ class Session:
     # Hosts, retries and limits ------------------------------------------------------------
 
     async def _read(self, call: Call[Any], rate_limit_wait_s: float, outage: Outage) -> Any:
-        """Send a call to its hosts; one that is rate-limited is repeated for some seconds."""
+        """Send a call to its hosts; repeat it for some seconds if it is rate-limited."""
         if error := outage.error(call, call.surface):
             return error
         until = 0.0
@@ -475,7 +472,6 @@ class Session:
                 return True
 
     def _show_wait(self, surface: Surface, seconds: float) -> None:
-        """Show and log a long wait for the rate limit of a host."""
         if seconds > _LONG_WAIT_S:
             limit, host = self.settings.limit(surface), self.settings.network.host(surface)
             text = f"waiting {seconds:.0f} s: {limit}, to {host}"
@@ -497,7 +493,7 @@ class Session:
     def _decode_matched(
         self, call: Call[Any], call_id: str | None, response: Response
     ) -> tuple[Any, Response]:
-        """Decode the response to a call with an id, if it has one; its id is the placeholder."""
+        """Decode a response; if it has the call's id, the placeholder replaces the id."""
         if call_id is None:
             return self._decode(call, response), response
         body = matching.restore_placeholder(response.body, call_id)
@@ -524,13 +520,13 @@ class Session:
             self.disk_cache.clear()
 
     def cached(self, call: Call[Any]) -> tuple[Any] | None:
-        """Return the cached answer to a call as a tuple of one; None if there is none."""
+        """Return the cached value of a call as a tuple of one; None if there is none."""
         disk_cache = self.disk_cache if call.kind else None
-        answer = self._cached(call.newer, disk_cache) if call.newer else None
-        answer = answer or self._cached(call, disk_cache)
+        value = self._cached(call.newer, disk_cache) if call.newer else None
+        value = value or self._cached(call, disk_cache)
         if disk_cache is not None:
-            disk_cache.count(call.kind, hit=answer is not None)
-        return answer
+            disk_cache.count(call.kind, hit=value is not None)
+        return value
 
     def _cached(self, call: Call[Any], disk_cache: DiskCache | None) -> tuple[Any] | None:
         body = self._memory_cache.get(call.key, disk_cache.now() if disk_cache else 0.0)
@@ -539,7 +535,7 @@ class Session:
         return None if disk_cache is None else self._cached_on_disk(call, disk_cache)
 
     def _cached_on_disk(self, call: Call[Any], disk_cache: DiskCache) -> tuple[Any] | None:
-        """Return the answer on disk; an entry that cannot be decoded is dropped."""
+        """Return the value on disk; an entry that cannot be decoded is dropped."""
         for key in disk_cache.keys(call):
             entry = disk_cache.get(key, call.kind)
             if entry is None:
@@ -574,9 +570,9 @@ class Session:
 
 class Reader:
     """
-    Sends the calls of subjects that need several; equal calls in flight are sent once.
+    A sender of the calls of subjects that need several; equal calls in flight are sent once.
 
-    With `in_process` nothing in the coroutine function that answers a call suspends.
+    With `in_process` the coroutine function `answer` never suspends.
     """
 
     def __init__(self, answer: Work, *, in_process: bool) -> None:

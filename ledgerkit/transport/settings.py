@@ -89,7 +89,7 @@ class Cache:
         The folder; None is this system's folder for a user's caches.
     max_bytes
         Maximum size of its file in bytes; the least recently used responses are deleted
-        first. An open file has a journal of a few megabytes beside it.
+        first. An open file has a journal of a few megabytes.
     metadata_s
         Seconds after which the metadata of tokens is read again, because it may change.
 
@@ -115,13 +115,13 @@ class Cache:
 
 
 class Recording(Protocol):
-    """What records the exchanges of ledgers."""
+    """A recorder of the exchanges of ledgers."""
 
     path: Path
-    is_shared: bool  # whether it goes on when one of its ledgers is closed
+    is_shared: bool  # whether it stays open when one of its ledgers is closed
 
-    def over(self, transport: Transport, settings: Settings) -> Transport:
-        """Return a transport of one ledger whose exchanges are recorded."""
+    def wrap(self, transport: Transport, settings: Settings) -> Transport:
+        """Return a transport that records the exchanges of another one."""
 
     def close(self) -> None:
         """Record nothing more."""
@@ -134,7 +134,7 @@ class Settings:
     network: Network
     key: ApiKey | None = None
     key_in: Literal["header", "query"] = "header"
-    # In place of the network's hosts.
+    # Replaces the network's hosts.
     transport: Transport | Source | httpx.BaseTransport | httpx.AsyncBaseTransport | None = None
     timeout_s: float = 20.0
     max_answer_bytes: int = 2**28

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     Work = Callable[[Any], Coroutine[Any, Any, Any]]
 
-STOP_S = 1.0  # to wait for workers that stop; one that is stuck in a transport stops later
+STOP_S = 1.0  # seconds to wait for tasks to stop; a task may be stuck in a transport
 _SLOW_SOURCE_S = 0.01  # a batch that is complete does not wait for a source slower than this
 _NO_MORE = object()
 
@@ -50,7 +50,7 @@ def batches_in_place(
     progress: Callable[[int], object],
     check: Callable[[], object],
 ) -> Generator[list[Any], None, None]:
-    """Yield what `Stream.batches` does, of work that nothing suspends, in the caller's thread."""
+    """Yield batches as `Stream.batches` does, of work that never suspends, in this thread."""
 
     def value_of(item: Any) -> Any:
         value = background_loop.drive(work(item))
@@ -82,8 +82,8 @@ class Stream:
     """
     Items that tasks of the background loop work on while the values of earlier ones are processed.
 
-    Items are taken, and `progress` is called with the number of new values, now and then also with
-    0, in the thread that reads the batches. At most `count` tasks run at a time, and `ahead`
+    The thread that reads the batches takes the items, and calls `progress` with the number of new
+    values, which may be 0. At most `count` tasks run at a time, and `ahead`
     batches are begun beyond the one returned next. With `stop_on_error` the first item that fails
     ends the work on all; otherwise its error is its value.
     """
@@ -107,9 +107,9 @@ class Stream:
         self._max_pending = size * (ahead + 1)
         self._stop_on_error = stop_on_error
         self._progress = progress
-        self._pending: deque[_Ticket] = deque()  # whose values were not returned
+        self._pending: deque[_Ticket] = deque()  # with values that were not returned
         self._loop = background_loop.current()
-        self._queue: deque[_Ticket] = deque()  # that no task works on yet
+        self._queue: deque[_Ticket] = deque()  # without a task yet
         self._n_started = 0
         self._tasks: set[asyncio.Task[None]] = set()
         self._end: BaseException | None = None  # why the work has ended early
@@ -168,7 +168,6 @@ class Stream:
             self._loop.call_soon(self._start)
 
     def _has_whole_batch(self) -> bool:
-        """Return True if all values of the next batch are there."""
         if len(self._pending) < self._size or not self._pending[self._size - 1].is_done:
             return False
         return all(ticket.is_done for ticket in islice(self._pending, self._size))
@@ -177,7 +176,7 @@ class Stream:
         """Wait for the values of a batch, or for the error that ends the work."""
         tickets: Sequence[_Ticket] = list(islice(self._pending, self._size))
         n_reported = 0
-        # The last one first: waking this thread for each value would take longer than a request.
+        # The last ticket first: waking this thread for each value would take longer than a request.
         for ticket in reversed(tickets):
             while not self._wait_for(ticket):
                 n_done = sum(ticket.is_done for ticket in tickets)
@@ -242,7 +241,7 @@ class Stream:
                 self._changed.set()
 
     def _finish(self, error: BaseException) -> None:
-        """End the work on all items; the first error that there was is raised."""
+        """End the work on all items; the first error is raised."""
         if self._end is None:
             self._end = error
             for task in self._tasks - {asyncio.current_task()}:

@@ -1,4 +1,4 @@
-"""The operations of arithmetic on columns of 128-bit integers, of which each may have a sign."""
+"""Arithmetic on columns of 128-bit integers, with or without a sign."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def multiply(a: Planes, b: Planes) -> Result:
 
 
 def _with_sign(words: Planes, over: Flags, negative: Flags) -> Result:
-    """Return magnitudes with the sign that they have unless they are 0."""
+    """Return magnitudes with their signs; 0 has no sign."""
     if not negative.any():
         return words, over
     hi, lo, negative = planes.with_sign(words, negative)
@@ -73,7 +73,7 @@ def divide(a: Planes, b: Planes) -> tuple[Result, Result]:
         above = planes.subtract(divisor, remainder)
         hi_lo = (np.where(uneven, *words) for words in zip(above, remainder, strict=True))
         remainder = tuple(hi_lo)
-    # Neither can leave the range.
+    # Quotients and remainders cannot leave the range.
     return _with_sign((hi, lo), NONE, opposite), _with_sign(remainder, NONE, planes.flags(b))
 
 

@@ -46,7 +46,7 @@ class WideDtype(ExtensionDtype):
 
     @classmethod
     def construct_from_string(cls, string: str) -> Any:
-        """Build the dtype from its name, or from the name that it has in Arrow's metadata."""
+        """Build the dtype from its name, or from its name in Arrow's metadata."""
         is_stored = string == pandas_hooks.STORED_NAMES[cls.signed]
         return cls() if is_stored else super().construct_from_string(string)
 
@@ -105,7 +105,7 @@ class I129Dtype(WideDtype):
     signed = True
 
     def _get_common_dtype(self, dtypes: list[Any]) -> Any:
-        """Return the dtype of columns below each other: this one beside other integers."""
+        """Return the dtype of concatenated columns: this one, if the others have integers."""
         return self if all(map(pd.api.types.is_integer_dtype, dtypes)) else None
 
 
@@ -325,7 +325,7 @@ class U128Array(pandas_hooks.PandasHooks):
     def to_numpy(
         self,
         dtype: Any = None,
-        copy: Any = no_default,  # all is copied
+        copy: Any = no_default,  # always copied
         na_value: Any = no_default,
     ) -> np.ndarray:
         """Convert to a numpy array of Python ints, or of `dtype`."""

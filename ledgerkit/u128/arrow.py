@@ -13,7 +13,7 @@ from ledgerkit.u128 import decimal_text, planes
 if TYPE_CHECKING:
     from ledgerkit.u128.planes import Flags, Planes
 
-DIGITS = 38  # of the widest decimal that DuckDB, Polars and all common Parquet readers support
+DIGITS = 38  # the widest decimal that DuckDB, Polars and all common Parquet readers support
 _WORD = 64  # bits
 
 
@@ -48,7 +48,7 @@ def to_arrow(values: Planes, mask: Flags, type: Any = None) -> Any:  # noqa: A00
 
 
 def every_value(*, signed: bool = False) -> Any:
-    """Return the decimals of 39 digits, which few engines have; of 40, which tell i129 apart."""
+    """Return decimals of 39 digits, which few engines have, or of 40 digits for i129."""
     return library().decimal256(DIGITS + 1 + signed)
 
 

@@ -92,10 +92,10 @@ def _digits(texts: list[str | None]) -> NDArray[np.uint8] | None:
     # padded text.
     width = -(-int(lengths.max()) // _SIZE) * _SIZE
     data = ("0" * width).join(["", *texts]).encode("ascii")  # type: ignore[list-item]  # as above
-    window = np.dtype((np.void, width))
-    windows = np.ndarray(len(data) - width + 1, window, data, strides=(1,))
+    row_type = np.dtype((np.void, width))
+    rows_by_start = np.ndarray(len(data) - width + 1, row_type, data, strides=(1,))
     begins = np.cumsum(lengths, dtype=np.intp) + np.arange(len(texts)) * width
-    rows: NDArray[np.uint8] = windows[begins].view(np.uint8)
+    rows: NDArray[np.uint8] = rows_by_start[begins].view(np.uint8)
     return rows.reshape(len(texts), width) - np.uint8(ord("0"))
 
 

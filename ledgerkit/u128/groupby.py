@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from ledgerkit.u128.planes import Flags, Rows
 
 # Options of `_groupby_op` that the methods of groups do not have.
-_NOT_OF_METHODS = {"has_dropped_na", "ids", "min_count", "ngroups"}
+_HOOK_OPTIONS = {"has_dropped_na", "ids", "min_count", "ngroups"}
 
 
 def apply(array: U128Array, how: str, options: dict[str, Any]) -> Any:
@@ -48,7 +48,7 @@ def _groups(values: Any, ids: Rows, count: int) -> Any:
 
 def _by_pandas(values: Any, how: str, options: dict[str, Any]) -> Any:
     """Compute an operation with the method of pandas' groups; return an array."""
-    public = {name: value for name, value in options.items() if name not in _NOT_OF_METHODS}
+    public = {name: value for name, value in options.items() if name not in _HOOK_OPTIONS}
     groups = _groups(values, options["ids"], options["ngroups"])
     return getattr(groups, how)(**public).array
 

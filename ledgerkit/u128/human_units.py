@@ -133,9 +133,8 @@ def amount_format(
     unit
         The unit to write after each number.
     digits
-        Decimals to show. Of an amount below 1, this many digits after its leading zeros, so that
-        no amount but 0 is shown as 0; up to six, where an amount would look whole and is not.
-        None shows all digits.
+        Decimals to show. An amount below 1 has this many digits after its leading zeros, so that
+        only 0 is shown as 0; an amount that would look whole has up to six. None shows all digits.
     thousands
         The thousands separator: a comma, an underscore, an apostrophe, a space or "" for none.
 

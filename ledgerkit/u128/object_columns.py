@@ -29,7 +29,7 @@ _BYTES = "bytes_base64"  # the key that marks bytes and NA within JSON
 
 def encode(value: Any) -> str:
     """Encode a Python value as JSON; bytes and NA are marked."""
-    if isinstance(value, dict) and len(value) > 1:  # no mark
+    if isinstance(value, dict) and len(value) > 1:  # cannot be a mark
         return msgspec.json.encode(value).decode()
     if isinstance(value, list) and not value:
         return "[]"
@@ -85,7 +85,7 @@ def from_arrow(column: Any, missing: Any) -> list[Any]:
 
 
 def table(frame: pd.DataFrame) -> Any:
-    """Convert a frame to an Arrow table; the metadata of fields of JSON text says so."""
+    """Convert a frame to an Arrow table; fields of JSON text are marked in their metadata."""
     stored, fields = frame.copy(deep=False), {}
     for position, dtype in enumerate(frame.dtypes):
         values = frame.iloc[:, position].tolist() if dtype.kind == "O" else []
@@ -105,12 +105,14 @@ def table(frame: pd.DataFrame) -> Any:
 def restore(frame: pd.DataFrame, source: Any) -> None:
     """Restore the Python objects of a frame that was converted from a table, in place."""
     index = (source.schema.pandas_metadata or {}).get("index_columns", [])
-    fields = [(at, field) for at, field in enumerate(source.schema) if field.name not in index]
-    for position, (at, field) in enumerate(fields):
+    fields = [
+        (column, field) for column, field in enumerate(source.schema) if field.name not in index
+    ]
+    for position, (column, field) in enumerate(fields):
         if is_json(field):
-            values = from_arrow(source[at], _missing(field.metadata))
+            values = from_arrow(source[column], _missing(field.metadata))
         elif arrow.library().types.is_list(field.type):  # pandas converts them to arrays
-            values = source[at].to_pylist()
+            values = source[column].to_pylist()
         else:
             continue
         frame.isetitem(position, parsing.objects(values))
@@ -129,13 +131,13 @@ def _needs_json(values: list[Any]) -> bool:
     """
     Return True for values that only JSON holds exactly.
 
-    Arrow's integers have 64 bits, and its structs the same members in each row. Columns of texts,
-    bytes or lists of texts have types of their own, and so have values that are no JSON.
+    Arrow's integers have 64 bits, and its structs the same members in each row. Texts, bytes, lists
+    of texts, and values that JSON lacks have types in Arrow.
     """
-    known = [value for value in values if not (value is None or _is_nan(value))]
-    types = {list if isinstance(value, list) else type(value) for value in known} - {_NA}
+    present = [value for value in values if not (value is None or _is_nan(value))]
+    types = {list if isinstance(value, list) else type(value) for value in present} - {_NA}
     if types == {list}:
-        lists = (value for value in known if isinstance(value, list))
+        lists = (value for value in present if isinstance(value, list))
         is_native = all(type(item) is str for items in lists for item in items)
     else:
         is_native = len(types) < 2 and not types & {dict, int}  # noqa: PLR2004 - of one type
@@ -145,7 +147,7 @@ def _needs_json(values: list[Any]) -> bool:
 
 
 def _is_exact(value: Any, *, is_member: bool = False) -> bool:
-    """Return True for a value that is the same after it was JSON."""
+    """Return True for a value that JSON keeps unchanged."""
     if isinstance(value, dict):
         return all(
             type(key) is str and _is_exact(member, is_member=True) for key, member in value.items()

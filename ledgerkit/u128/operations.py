@@ -23,9 +23,9 @@ if TYPE_CHECKING:
     from ledgerkit.u128.planes import Flags, Floats, Objects, Planes
 
 _SIGNS = {"add": "+", "sub": "-", "mul": "*", "floordiv": "//", "mod": "%", "pow": "**"}
-# From this exponent on, every power of 2 or more is outside the range.
+# From this exponent on, powers of 2 and larger bases are outside the range.
 _LARGEST_EXPONENT = 130
-# How a fraction becomes an integer that compares with integers in the same way.
+# Functions that round a fraction to an integer with the same comparisons to integers.
 _BOUNDS = {"lt": math.ceil, "ge": math.ceil, "gt": math.floor, "le": math.floor}
 
 _EXACT = np.uint64(2**53)  # every integer up to this is a float64
@@ -108,7 +108,6 @@ def _refuse(name: str, other: Any, error: TypeError) -> NoReturn:
 
 
 def _compute(a: Operand, b: Operand, name: str, *, signed: bool) -> tuple[Planes, Flags]:
-    """Compute an operation whose results must be in the range of a dtype."""
     mask = a.mask | b.mask
     if name == "pow":  # 1 ** NA and NA ** 0 are 1, as in pandas
         mask = mask & ~(_equals(a, 1) | _equals(b, 0))
@@ -140,7 +139,7 @@ def _check_divisors(b: Operand, mask: Flags) -> Operand:
 
 
 def _check_exponents(b: Operand, mask: Flags) -> Operand:
-    """Check that no exponent is negative; where the result is missing, replace those by 0."""
+    """Check that no exponent is negative; where the result is missing, a negative one becomes 0."""
     negative = b.to_ints() < 0 if b.planes is None else planes.flags(b.planes)
     is_negative = np.asarray(negative, dtype=np.bool_)
     if (row := planes.first(is_negative & ~mask)) is not None:
@@ -204,7 +203,9 @@ def _compare_objects(array: U128Array, other: Any, op: Callable[[Any, Any], Any]
     mask = array.mask | parsing.missing_in(others)
     rows = zip(planes.to_ints(array.planes), others, mask, strict=True)
     try:
-        result = [not missing and bool(op(value, another)) for value, another, missing in rows]
+        result = [
+            not missing and bool(op(value, other_value)) for value, other_value, missing in rows
+        ]
     except TypeError:
         parsing.refuse_text(others)
         raise
@@ -222,11 +223,11 @@ def is_rounded(ufunc: np.ufunc, options: dict[str, Any]) -> bool:
 
 
 def round_inputs(array: U128Array, ufunc: np.ufunc, inputs: Any, options: dict[str, Any]) -> Any:
-    """Compute a function of the rounded values; what is asked of a missing one is missing."""
+    """Compute a function of the rounded values; the flags of missing values are missing."""
     rounded = [value.to_numpy(np.float64) if is_column(value) else value for value in inputs]
     result = ufunc(*rounded, **options)
-    is_answer = getattr(result, "dtype", None) == np.bool_
-    return pd.arrays.BooleanArray(result, array.isna()) if is_answer else result
+    has_flags = getattr(result, "dtype", None) == np.bool_
+    return pd.arrays.BooleanArray(result, array.isna()) if has_flags else result
 
 
 # True division ----------------------------------------------------------------------------

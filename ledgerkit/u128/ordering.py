@@ -91,7 +91,7 @@ def searchsorted_ints(array: U128Array, others: Any, side: str) -> Any:
 
 def factorize(values: Planes, mask: Flags, *, code_missing: bool) -> tuple[Rows, Rows]:
     """Compute codes of the distinct values, in the order of their first rows, and these rows."""
-    # The code of missing values is -1, or with `code_missing` one of their own.
+    # The code of missing values is -1, or a separate code with `code_missing`.
     (rows,) = np.nonzero(~mask)
     codes = np.full(len(mask), -1, dtype=np.intp)
     codes[rows] = _codes(planes.take(values, rows) if mask.any() else values)
@@ -106,7 +106,7 @@ def factorize(values: Planes, mask: Flags, *, code_missing: bool) -> tuple[Rows,
 
 
 def _codes(values: Planes) -> Any:
-    """Compute codes from one word mixed of both halves, unless two values mix to the same."""
+    """Compute codes from a word that mixes both halves, unless two values have the same word."""
     codes, _ = pd.factorize(_mix(values))
     if planes.equal(values, planes.take(values, first_rows(codes)[codes])).all():
         return codes
@@ -123,7 +123,7 @@ def _mix(values: Planes) -> Any:
 
 
 def isin(array: U128Array, others: Any) -> Flags:
-    """Return which values are among others; a missing one is if another is missing."""
+    """Return which values are among others; missing values are, if one of the others is missing."""
     objects = parsing.objects(others)
     missing = parsing.missing_in(objects)
     lowest = planes.LOWEST[array.signed]
@@ -138,7 +138,7 @@ def isin(array: U128Array, others: Any) -> Flags:
 
 
 def _as_int(value: Any) -> int:
-    """Return the integer that a value equals; one that no column holds if there is none."""
+    """Return the integer that a value equals, or an integer outside the range."""
     try:
         return int(value) if int(value) == value else planes.LIMIT
     except (TypeError, ValueError, OverflowError):

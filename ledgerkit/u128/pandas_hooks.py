@@ -36,7 +36,7 @@ warning names the columns. https://github.com/pandas-dev/pandas/issues/24122
 
 An undocumented table of pandas has one entry more: `merge` of keys of two dtypes converts them to
 their common dtype, and looks up how to number its values by the type of a value. For i129 this is
-`int`, whose entry is an error with a way out in place of a KeyError.
+`int`, whose entry raises an error with a remedy in place of a KeyError.
 
 One undocumented function of pyarrow is patched: `pandas_compat.get_column_metadata` records the
 dtype of every column of decimals as "object", so that pandas would read u128 as Decimals

@@ -226,7 +226,7 @@ def checked_format() -> Any:
 
 
 def _common_schema(dataset: Any) -> Any:
-    """Return the schema that fits all files of a dataset; its own is that of the first file."""
+    """Return the schema that fits all files of a dataset, whose own schema is the first file's."""
     pa = arrow.library()
     schemas = [dataset.schema, *(part.physical_schema for part in dataset.get_fragments())]
     texts = {field.name for schema in schemas for field in schema if field.type == pa.string()}

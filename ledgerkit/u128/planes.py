@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 
 Words: TypeAlias = NDArray[np.uint64]
 Flags: TypeAlias = NDArray[np.bool_]
-# The high and low halves of the values; of i129 those of the values modulo 2^128, and flags of the
-# negative ones. Planes that are operands may have one row.
+# The high and low halves of the values; for i129 the halves of the values modulo 2^128, and flags
+# of negative values. Planes of operands may have one row.
 Planes: TypeAlias = tuple[Any, ...]
 Rows: TypeAlias = NDArray[np.intp]
 Floats: TypeAlias = NDArray[np.float64]
@@ -33,8 +33,8 @@ _ONES = 2**64 - 1
 _HALF = np.uint64(32)
 _LOW = np.uint64(2**32 - 1)
 _BLOCK = 8192  # rows at a time, so that their arrays stay in the processor's cache
-_MANY = 2**16  # rows, from which on Arrow adds faster than numpy, and groups are added in parts
-# Times this, a quotient of two results of `_approximate` is never too large.
+_MANY = 2**16  # rows; from here on Arrow adds faster than numpy, and groups are added in parts
+# The factor with which a quotient of two results of `_approximate` is never too large.
 _SHRINK = 1 - 2.0**-49
 
 
@@ -287,7 +287,7 @@ def _broadcast(a: Planes, b: Planes) -> tuple[Planes, Planes]:
 
 
 def _divide_once(a: Planes, b: Planes) -> tuple[Planes, Planes]:
-    """Estimate quotients from below, by at least 1 if they are, and return what remains."""
+    """Estimate quotients from below, nonzero ones by at least 1; return the remainders, too."""
     estimate = _from_float(_approximate(a) / _approximate(b) * _SHRINK)
     estimate[1][((estimate[0] | estimate[1]) == 0) & ~less(a, b)] = 1
     hi, lo = _multiply_words(estimate[1], b[1])

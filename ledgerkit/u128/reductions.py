@@ -25,7 +25,7 @@ Reduce the column to one value: `{name}`, as pandas defines it.
 Parameters
 ----------
 skipna
-    Whether to skip missing values; if not, one makes the result missing.
+    Whether to skip missing values; if not, a missing value makes the result missing.
 **options
     Options of pandas, such as `min_count` and `ddof`.
 
@@ -34,7 +34,7 @@ Returns
 value
     An int for sum, prod, min and max, a bool for any and all, otherwise a float.
 """
-_MOST_FACTORS = 127  # of 2 or more, if their product is below 2^128
+_MOST_FACTORS = 127  # factors from 2 on with a product below 2^128
 
 
 def reduce(
@@ -68,18 +68,18 @@ def as_array(array: U128Array, name: str, value: Any) -> Any:
 
 
 def _reduce_to_bool(array: U128Array, name: str, *, skipna: bool) -> Any:
-    """Return whether any or all values are nonzero; NA if that depends on a missing one."""
+    """Return whether any or all values are nonzero; NA if it depends on a missing value."""
     nonzero = pd.arrays.BooleanArray((array.hi | array.lo) != 0, array.mask)
     result = nonzero.any(skipna=skipna) if name == "any" else nonzero.all(skipna=skipna)
     return result if result is pd.NA else bool(result)
 
 
 def _reduce_to_float(array: U128Array, name: str, options: dict[str, Any]) -> float:
-    known = array[~array.mask] if array.mask.any() else array
+    present = array[~array.mask] if array.mask.any() else array
     if name == "mean":
-        return planes.total(known.planes) / len(known) if len(known) else math.nan
+        return planes.total(present.planes) / len(present) if len(present) else math.nan
     ddof = {"ddof": options["ddof"]} if "ddof" in options else {}
-    return float(getattr(pd.Series(known.to_numpy(np.float64)), name)(**ddof))
+    return float(getattr(pd.Series(present.to_numpy(np.float64)), name)(**ddof))
 
 
 def _reduce_to_int(array: U128Array, name: str) -> int:
@@ -92,7 +92,7 @@ def _reduce_to_int(array: U128Array, name: str) -> int:
 
 
 def product(values: Planes) -> int:
-    """Multiply all values; no more factors than decide whether the result fits."""
+    """Multiply all values, or as many as show that the product does not fit."""
     hi, lo = planes.magnitudes(values)
     if ((hi | lo) == 0).any():
         return 0

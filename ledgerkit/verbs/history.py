@@ -11,7 +11,7 @@ from ledgerkit import client, errors, validation
 from ledgerkit.api import rest
 from ledgerkit.frames import accounts as account_frames
 from ledgerkit.frames.accounts import Reading, Row
-from ledgerkit.ledger import refuse_place
+from ledgerkit.ledger import refuse_reference
 from ledgerkit.verbs import readings, sampling
 from ledgerkit.verbs.declaring import verb
 from ledgerkit.verbs.fetching import Fetcher
@@ -230,7 +230,7 @@ def _locate_points(
     located = fetcher.ledger.locate_many(references)
     for reference, point in zip(references, located, strict=True):
         if isinstance(point, errors.LedgerError):
-            refuse_place(point, "start", start)
+            refuse_reference(point, "start", start)
             fetcher.fail(f"{account_id} at {_reference_text(reference)}", point)
         else:
             points[point.hash] = point

@@ -13,7 +13,7 @@ from pandas.tseries.frequencies import to_offset
 
 from ledgerkit import validation
 from ledgerkit.errors import InvalidRequestError, LedgerError
-from ledgerkit.ledger import refuse_place
+from ledgerkit.ledger import refuse_reference
 from ledgerkit.validation import BlockReference
 
 if TYPE_CHECKING:
@@ -78,7 +78,7 @@ class SamplingRange:
 
     def _position_of(self, point: Point | LedgerError, name: str) -> int:
         if isinstance(point, LedgerError):
-            refuse_place(point, name, getattr(self, name).as_passed)
+            refuse_reference(point, name, getattr(self, name).as_passed)
             raise point
         return point.time_ns if self.by_time else point.height
 

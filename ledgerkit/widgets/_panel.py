@@ -1,8 +1,8 @@
 """
 The base class of panels: a form, one request at a time, and its result.
 
-A front end sends the texts of a form together with the click, so none can be read too early. A
-request runs in a thread, so that Cancel, or the next request, is handled meanwhile.
+A front end sends the texts of a form together with the click, so the request has the latest
+texts. It runs in a thread, so that Cancel, or the next request, is handled meanwhile.
 """
 
 from __future__ import annotations
@@ -159,8 +159,8 @@ class Panel(Displayable):
         """
         Yield the result; before it, intermediate ones that it replaces.
 
-        Each is shown before the next one is read, so that Cancel shows what was begun, and what
-        was not begun never is. Each may be read in a thread of its own.
+        Each result is shown before the next is read, so Cancel shows the step that was running,
+        and the next step never starts. Each may be read in a different thread.
         """
         yield self._read(values, client.current(self.ledger))
 
@@ -272,19 +272,19 @@ class Panel(Displayable):
             self._set_ready()
 
     async def _run_in_threads(self, results: Iterator[Content]) -> None:
-        me = asyncio.current_task()
+        task = asyncio.current_task()
         try:
             self._set_busy()
             while (content := await in_thread(_next_content, results)) is not None:
                 self._show(content)
         except asyncio.CancelledError:
-            if self._task is me:
+            if self._task is task:
                 self._show_cancelled()
             raise
         except Exception as error:  # noqa: BLE001 - an exception in a handler would be invisible
             self._show_error(error)
         finally:
-            if self._task is me:
+            if self._task is task:
                 self._set_ready()
 
     # Display ------------------------------------------------------------------------------
@@ -299,7 +299,7 @@ class Panel(Displayable):
 
     def _show(self, content: Content) -> None:
         rewrite = remedies.for_explorer if self.window.has_network_tab else str
-        # A result that is shown again stays the same object, by which visits are told apart.
+        # Visits compare contents by identity, so a content that is shown again is not copied.
         self.content = content if content.rewrite is rewrite else replace(content, rewrite=rewrite)
         self.window.send_panel(self)
 
@@ -379,14 +379,14 @@ class Field:
 
     def accept(self, value: object) -> None:
         """Store a value of the front end; one that the field cannot have is ignored."""
-        is_known = self.kind != "choice" or value in {known for _, known in self.options}
-        if type(value) is type(self.value) and is_known:
+        is_valid = self.kind != "choice" or value in {option for _, option in self.options}
+        if type(value) is type(self.value) and is_valid:
             self.value = value
 
 
 @dataclass(slots=True)
 class Button:
-    """A button of a panel beside its first one."""
+    """A further button of a panel."""
 
     label: str
     tooltip: str

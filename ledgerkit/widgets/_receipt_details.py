@@ -1,4 +1,4 @@
-"""The details of one receipt, as texts in sections; a front end asks for them one by one."""
+"""The details of a receipt as texts in sections, which a front end requests one by one."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     Json = dict[str, Any]
 
-_MAX_CHARACTERS = 20_000  # of a JSON document
+_MAX_CHARACTERS = 20_000  # characters of a JSON document
 _MAX_LINE = 2_000  # characters of a log line
 _MAX_ITEMS = 100  # actions, logs, events or transfers
 _MAX_LINKS = 20
@@ -56,7 +56,7 @@ class ReceiptDetails:
     def __init__(self, trace: Trace, tx: TransactionData, labels: Sequence[str]) -> None:
         self._trace, self._tx, self._labels = trace, tx, labels
 
-    def describe(self, at: int) -> Json:
+    def describe(self, position: int) -> Json:
         """
         Describe a receipt: its `failure` and `remedy`, or "", and `sections` of items.
 
@@ -64,24 +64,24 @@ class ReceiptDetails:
         `note`. A value is a text; an id (`kind`, `text`, and `id` if it can be opened); another
         receipt (`at` and `text`); or an amount (`text`, and with all digits `exact`).
         """
-        row = _row(self._trace.receipts, at)
-        transfers = self._transfers.get(at, [])
+        row = _row(self._trace.receipts, position)
+        transfers = self._transfers.get(position, [])
         sections = (
-            ("Receipt", [{"facts": self._facts(at, row)}]),
-            ("Actions", self._items("actions", at, _action)),
-            ("Gas", [{"facts": self._gas(at, row)}]),
+            ("Receipt", [{"facts": self._facts(position, row)}]),
+            ("Actions", self._items("actions", position, _action)),
+            ("Gas", [{"facts": self._gas(position, row)}]),
             ("Result", self._result(row["receipt_id"])),
-            ("Logs", self._items("logs", at, lambda log: _code(log["log"]))),
-            ("Events", self._items("events", at, _event)),
-            ("Transfers", _limited([self._transfer(transfer) for transfer in transfers])),
-            ("Balance changes", _limited(self._changes(transfers))),
+            ("Logs", self._items("logs", position, lambda log: _code(log["log"]))),
+            ("Events", self._items("events", position, _event)),
+            ("Transfers", _limit([self._transfer(transfer) for transfer in transfers])),
+            ("Balance changes", _limit(self._changes(transfers))),
         )
-        failure = self._tx.failures.get(at)
+        failure = self._tx.failures.get(position)
         reason = [
             text for text in (row["error_kind"], row["error_message"]) if not is_missing(text)
         ]
         return {
-            "at": at,
+            "at": position,
             "failure": cut(": ".join(reason), _MAX_LINE),
             "remedy": "" if failure is None else escape_invisible(failure.remedy),
             "sections": [
@@ -91,7 +91,7 @@ class ReceiptDetails:
             ],
         }
 
-    # Read once ------------------------------------------------------------------------------
+    # Data that is read once -----------------------------------------------------------------
 
     @cached_property
     def _rows(self) -> dict[str, tuple[pd.DataFrame, dict[Any, Any]]]:
@@ -105,13 +105,13 @@ class ReceiptDetails:
 
     @cached_property
     def _positions(self) -> dict[str, int]:
-        return {receipt_id: at for at, receipt_id in enumerate(self._tx.tree.ids.tolist())}
+        return {receipt_id: i for i, receipt_id in enumerate(self._tx.tree.ids.tolist())}
 
     @cached_property
     def _created(self) -> dict[int, list[int]]:
         created: dict[int, list[int]] = {}
-        for at, parent in enumerate(self._tx.tree.parents.tolist()):
-            created.setdefault(parent, []).append(at)
+        for i, parent in enumerate(self._tx.tree.parents.tolist()):
+            created.setdefault(parent, []).append(i)
         return created
 
     @cached_property
@@ -132,10 +132,10 @@ class ReceiptDetails:
 
     # Sections -------------------------------------------------------------------------------
 
-    def _facts(self, at: int, row: Json) -> list[Any]:
-        parent = int(self._tx.tree.parents[at])
+    def _facts(self, position: int, row: Json) -> list[Any]:
+        parent = int(self._tx.tree.parents[position])
         waits = [self._positions[receipt_id] for receipt_id in row["waits_for"]]
-        return _known(
+        return _drop_missing(
             ("Receipt", id_value("receipt", row["receipt_id"])),
             ("From", id_value("account", row["predecessor_id"])),
             ("To", id_value("account", row["receiver_id"])),
@@ -143,30 +143,30 @@ class ReceiptDetails:
             ("Shard", None if is_missing(row["shard_id"]) else str(row["shard_id"])),
             ("Time", None if is_missing(row["time"]) else f"{row['time']:%Y-%m-%d %H:%M:%S} UTC"),
             ("Created by", self._links([parent] if parent >= 0 else [])),
-            ("Created", self._links(self._created.get(at, []))),
+            ("Created", self._links(self._created.get(position, []))),
             ("Waited for", self._links(waits)),
         )
 
     def _links(self, positions: list[int]) -> list[Any] | None:
-        links: list[Any] = [{"at": at, "text": self._labels[at]} for at in positions[:_MAX_LINKS]]
+        links: list[Any] = [{"at": i, "text": self._labels[i]} for i in positions[:_MAX_LINKS]]
         n_others = len(positions) - len(links)
         return [*links, *([f"and {n_others:,} more"] if n_others > 0 else [])] or None
 
-    def _items(self, name: str, at: int, item: Callable[[Json], Json]) -> list[Json]:
+    def _items(self, name: str, position: int, item: Callable[[Json], Json]) -> list[Json]:
         frame, positions = self._rows[name]
-        rows = frame.iloc[positions.get(at, [])]
-        return _limited([item(_row(rows, n)) for n in range(min(len(rows), _MAX_ITEMS))], len(rows))
+        rows = frame.iloc[positions.get(position, [])]
+        return _limit([item(_row(rows, n)) for n in range(min(len(rows), _MAX_ITEMS))], len(rows))
 
-    def _gas(self, at: int, row: Json) -> list[Any]:
-        own = _row(self._trace.gas, at + 1)  # after the row of the transaction itself
-        return _known(
+    def _gas(self, position: int, row: Json) -> list[Any]:
+        gas = _row(self._trace.gas, position + 1)  # the first row is the transaction
+        return _drop_missing(
             ("Burnt", _gas(row["gas_burnt"])),
-            ("Burnt inside calls", _gas(own["gas_in_calls"])),
+            ("Burnt inside calls", _gas(gas["gas_in_calls"])),
             ("Attached to calls", _gas(_positive(row["gas_attached"]))),
             ("Burnt by it and all below it", _gas(row["subtree_gas"])),
             ("Cost", _near(row["tokens_burnt"])),
-            ("Refund of unused gas", _near(_positive(own["gas_refund"]))),
-            ("Share of the contract", _near(_positive(own["contract_reward"]))),
+            ("Refund of unused gas", _near(_positive(gas["gas_refund"]))),
+            ("Share of the contract", _near(_positive(gas["contract_reward"]))),
         )
 
     def _result(self, receipt_id: str) -> list[Json]:
@@ -202,12 +202,12 @@ class ReceiptDetails:
 # Values -----------------------------------------------------------------------------------
 
 
-def _row(frame: pd.DataFrame, at: int) -> Json:
-    return {str(name): column.iloc[at] for name, column in frame.items()}
+def _row(frame: pd.DataFrame, position: int) -> Json:
+    return {str(name): column.iloc[position] for name, column in frame.items()}
 
 
 def id_value(kind: str, value: Any) -> Json | None:
-    """Return an id; it can be opened if it is shown whole, and is that of an account."""
+    """Return an id, which can be opened unless it is shortened or the system account's."""
     if is_missing(value):
         return None
     text = cut(value, _MAX_ID)
@@ -216,7 +216,7 @@ def id_value(kind: str, value: Any) -> Json | None:
 
 
 def amount_value(amounts: AmountTexts, asset: str, amount: Any, sign: str = "") -> Any:
-    """Return an amount for a person, all its digits, and the fungible token that it opens."""
+    """Return an amount in units and with all digits, and the fungible token that it opens."""
     if is_missing(amount):
         return "an unknown amount"
     texts = amounts.text(asset, amount), amounts.text(asset, amount, None)
@@ -232,7 +232,7 @@ def change_value(amounts: AmountTexts, asset: str, change: Any) -> Any:
     return amount_value(amounts, asset, abs(change), "-" if change < 0 else "+")
 
 
-def _known(*facts: tuple[str, Any]) -> list[tuple[str, Any]]:
+def _drop_missing(*facts: tuple[str, Any]) -> list[tuple[str, Any]]:
     return [fact for fact in facts if fact[1] is not None]
 
 
@@ -253,7 +253,7 @@ def _near(amount: Any) -> Json | None:
 # Items ------------------------------------------------------------------------------------
 
 
-def _limited(items: list[Json], total: int | None = None) -> list[Json]:
+def _limit(items: list[Json], total: int | None = None) -> list[Json]:
     n_others = (len(items) if total is None else total) - _MAX_ITEMS
     more = [{"note": f"… and {n_others:,} more in the frame"}] if n_others > 0 else []
     return items[:_MAX_ITEMS] + more
@@ -262,7 +262,7 @@ def _limited(items: list[Json], total: int | None = None) -> list[Json]:
 def _action(row: Json) -> Json:
     is_inner = not is_missing(row["inner_index"])
     method = "" if is_missing(row["method_name"]) else f" {cut(row['method_name'])}()"
-    facts = _known(
+    facts = _drop_missing(
         ("Signed by", id_value("account", row["sender_id"]) if is_inner else None),
         ("Applied to", id_value("account", row["receiver_id"]) if is_inner else None),
         ("Deposit", _near(_positive(row["deposit"]))),

@@ -3,8 +3,8 @@ The rows of a table that a person selects: by filters of columns, a search, and 
 
 A filter is one of these: a part of a text (``alice``), a comparison (``> 5 NEAR``, ``>= 100``,
 ``= 12``, ``!= failed``), a range (``1..5 NEAR``), ``empty`` or ``not empty``. Quotes make any of
-them a plain part of a text. A number without a unit is in the unit in which the row is shown:
-where exact values are shown, the smallest one. Amounts of several tokens sort within each token.
+them a plain part of a text. A number without a unit is in the displayed unit of the row, which is
+the smallest one for exact values. Amounts of several tokens sort within each token.
 """
 
 from __future__ import annotations
@@ -45,9 +45,9 @@ _PART_OF_NUMBER = re.compile(r"-?[\d,]*\d[\d,]*", re.ASCII)
 _MAX_FILTER = 200  # characters
 _MAX_DIGITS = 120
 _MAX_OBJECT_TEXT = 20_000  # characters of a list or dict that are searched or compared
-_MAX_WORDS = 1_000  # different texts of a column that may be shown as other words
+_MAX_DISPLAYED = 1_000  # distinct texts of a column whose displayed forms are searched
 _BLOCK = 50_000  # rows written as text at a time, which bounds the memory
-_SMALLEST = {"unit": 0, "units": 0}  # of a token whose decimals are not known
+_SMALLEST = {"unit": 0, "units": 0}  # units of a token with unknown decimals
 _FIXED_UNITS = {YOCTO: units.NEAR_UNITS, "gas": units.GAS_UNITS, FRACTION: {"%": -2}}
 _SHOWN_UNITS = {YOCTO: "NEAR", "gas": "Tgas", AMOUNT_UNIT: "units", FRACTION: "%"}
 _OPERATORS: dict[str, Callable[[Any, Any], Any]] = {
@@ -69,9 +69,9 @@ class Source:
     frame: pd.DataFrame
     position: int
     kind: str  # "number", "time", "bool" or "text"
-    unit: str = ""  # of its numbers, as the schemas write it
+    unit: str = ""  # the unit of its numbers, as in the schemas
     name: str = ""  # for errors
-    write: Callable[[object], str] | None = None  # writes a text as other words
+    write: Callable[[object], str] | None = None  # formats a text for display
     is_exact: bool = False  # whether its numbers are shown in the smallest unit
 
     @property
@@ -156,9 +156,9 @@ def contains(source: Source, part: str) -> Flags:
         codes = values.cat.codes.to_numpy()
         return np.append(is_match, False)[codes]  # the code of missing values is -1
     if values.dtype.kind == "O" and not isinstance(values.dtype, pd.StringDtype):
-        return _in_written(values, part.casefold(), _object_texts)
+        return _in_blocks(values, part.casefold(), _object_texts)
     rows = _in_texts(values.astype("str"), part)
-    return rows | _in_words(source, part) if source.write else rows
+    return rows | _in_displayed(source, part) if source.write else rows
 
 
 def _in_texts(texts: pd.Series[Any], part: str) -> Flags:
@@ -166,10 +166,9 @@ def _in_texts(texts: pd.Series[Any], part: str) -> Flags:
     return matching.to_numpy(dtype=np.bool_)
 
 
-def _in_words(source: Source, part: str) -> Flags:
-    """Return which texts have a part in the words that stand for them on the screen."""
+def _in_displayed(source: Source, part: str) -> Flags:
     codes, texts = pd.factorize(source.values)
-    if len(texts) > _MAX_WORDS or source.write is None:
+    if len(texts) > _MAX_DISPLAYED or source.write is None:
         return np.zeros(len(codes), dtype=np.bool_)
     folded = part.casefold()
     is_match = [folded in source.write(text).casefold() for text in texts]
@@ -184,7 +183,7 @@ def _object_texts(values: pd.Series[Any]) -> Iterable[str]:
     return (_object_text(value).casefold() for value in values.tolist())
 
 
-def _in_written(
+def _in_blocks(
     values: pd.Series[Any],
     part: str,
     write: Callable[[pd.Series[Any]], Iterable[str]],
@@ -278,7 +277,7 @@ def _scales(source: Source, unit: str) -> Iterator[tuple[int, Flags | bool]]:
 
 
 def _shown_scales(source: Source, unit: str) -> Iterator[tuple[int, Flags | bool]]:
-    """Yield the decimals with which amounts are shown, and the rows shown in a unit, or in any."""
+    """Yield the decimals of displayed amounts, and the rows displayed in a unit, or in any."""
     if unit or source.unit != AMOUNT_UNIT:
         yield from _scales(source, unit or _SHOWN_UNITS[source.unit])
         return
@@ -297,20 +296,20 @@ def _token_units(source: Source) -> Iterator[tuple[int, str, Flags]]:
     if source.unit != AMOUNT_UNIT:
         return
     by_row: Any = row_units(source.frame)
-    codes, known = pd.factorize(pd.Series(by_row, dtype=object))
-    for code, (decimals, symbol) in enumerate(known):
+    codes, distinct = pd.factorize(pd.Series(by_row, dtype=object))
+    for code, (decimals, symbol) in enumerate(distinct):
         yield decimals, symbol, codes == code
 
 
 def _meets(values: pd.Series[Any], limits: list[Condition]) -> Flags:
     rows = ~values.isna().to_numpy(dtype=np.bool_)
     for sign, limit in limits:
-        rows &= _meets_one(values, sign, limit)
+        rows &= _meets_limit(values, sign, limit)
     return rows
 
 
-def _meets_one(values: pd.Series[Any], sign: str, limit: Fraction) -> Flags:
-    """Return where numbers meet a condition; missing ones may be anything."""
+def _meets_limit(values: pd.Series[Any], sign: str, limit: Fraction) -> Flags:
+    """Return where numbers meet a condition; missing numbers may have any result."""
     compare = _OPERATORS[sign]
     array = values.array
     if values.dtype.kind == "O":
@@ -339,16 +338,16 @@ def _exact(value: Any) -> Any:
 
 
 def _search_numbers(source: Source, text: str) -> Flags | None:
-    """Return the rows with these digits, or with an amount that is shown so."""
+    """Return the rows with these digits, or with an amount displayed as this number."""
     rows = None
     if _PART_OF_NUMBER.fullmatch(text):
-        rows = _in_written(source.values, text.replace(",", ""), _number_texts)
+        rows = _in_blocks(source.values, text.replace(",", ""), _number_texts)
         rows &= ~_missing(source)
     match = _QUANTITY.fullmatch(text)
     if match is None or len(match[1]) > _MAX_DIGITS or source.unit not in _SHOWN_UNITS:
         return rows
     number, unit = match[1].replace(",", ""), match[2].strip()
-    # An amount is shown so if it rounds to it.
+    # An amount that rounds to the number is displayed as this number.
     half = Fraction(1, 2 * 10 ** len(number.partition(".")[2])) if "." in number else Fraction(0)
     for decimals, has_unit in _shown_scales(source, unit):
         low, high = (_scaled(Fraction(number) + sign * half, decimals) for sign in (-1, 1))
@@ -398,11 +397,11 @@ def _in_period(source: Source, sign: str, period: pd.Period) -> Flags:
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """What a person chose; columns are positions."""
+    """The choices of a person; columns are given by position."""
 
-    sort: tuple[tuple[int, bool], ...] = ()  # whether descending; the most important first
-    filters: tuple[tuple[int, str], ...] = ()  # the text of each filter
-    search: str = ""  # to find in any column
+    sort: tuple[tuple[int, bool], ...] = ()  # a column and whether it descends
+    filters: tuple[tuple[int, str], ...] = ()  # a column and a text
+    search: str = ""  # a text to find in any column
     is_exact: bool = False  # whether numbers are shown in the smallest unit
 
 
@@ -425,7 +424,7 @@ class Rows:
         with self._lock:
             check()
             if selection != self._selection:
-                rows = self._filtered(selection, check)
+                rows = self._filter(selection, check)
                 for column, is_descending in reversed(selection.sort):
                     source = self._source(column, selection)
                     if rows is None:
@@ -439,21 +438,21 @@ class Rows:
                 self._selection, self._rows = selection, rows
             return self._rows
 
-    def _filtered(self, selection: Selection, check: Callable[[], None]) -> Positions | None:
+    def _filter(self, selection: Selection, check: Callable[[], None]) -> Positions | None:
         flags = None
         for column, text in selection.filters:
             check()
             passed = matches(self._source(column, selection), text)
             flags = passed if flags is None else flags & passed
         if selection.search:
-            passed = self._searched(selection.search, check)
+            passed = self._search(selection.search, check)
             flags = passed if flags is None else flags & passed
         return None if flags is None else np.flatnonzero(flags)
 
     def _source(self, column: int, selection: Selection) -> Source:
         return replace(self._sources[column], is_exact=selection.is_exact)
 
-    def _searched(self, text: str, check: Callable[[], None]) -> Flags:
+    def _search(self, text: str, check: Callable[[], None]) -> Flags:
         flags = np.zeros(self._count, dtype=np.bool_)
         for source in self._sources:
             check()
@@ -475,8 +474,8 @@ def order(values: pd.Series[Any], *, is_descending: bool) -> Positions:
 
 def _object_order(values: list[Any], *, is_descending: bool) -> Positions:
     keys: list[Any] = [_key(value) for value in values]
-    present = [at for at, key in enumerate(keys) if key is not None]
-    missing = [at for at, key in enumerate(keys) if key is None]
+    present = [i for i, key in enumerate(keys) if key is not None]
+    missing = [i for i, key in enumerate(keys) if key is None]
     present.sort(key=keys.__getitem__, reverse=is_descending)  # stable in both directions
     return np.array(present + missing, dtype=np.intp)
 

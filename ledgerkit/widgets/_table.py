@@ -29,11 +29,11 @@ if TYPE_CHECKING:
 
 _PAGE = 25  # rows
 _MAX_PAGE = 500
-_MAX_COLUMNS = 50  # of a page, unless others are chosen
+_MAX_COLUMNS = 50  # at first; others can be chosen
 _MAX_CHOICE = 1_000  # columns to choose from
-_MAX_STATIC = 50  # rows of a notebook that is only read
+_MAX_STATIC = 50  # rows in a notebook without a kernel
 _MAX_NAME = 100  # characters
-_MAX_EXACT = 400  # characters of a cell's whole text; a longer one is sent when it is needed
+_MAX_EXACT = 400  # characters of a cell's exact text; longer ones are sent on request
 _MAX_SAVED = 2_000_000  # cells of a file that goes through the front end
 _MAX_SENT = 48 * 2**20  # bytes
 _LEADING = {  # columns of each schema that a person looks for, before all others
@@ -50,7 +50,7 @@ _LEADING = {  # columns of each schema that a person looks for, before all other
     "statement": "time asset change balance_after cause counterparty_id evidence",
     "statement_rewards": "time pool_id reward apy total_after",
 }
-_MAX_FRONT_ENDS = 100  # that show the same table and are remembered
+_MAX_FRONT_ENDS = 100  # front ends whose newest requests are remembered
 
 
 class _SupersededError(Exception):
@@ -62,8 +62,7 @@ class Table(Block):
     A frame as a table: sorted, filtered and searched in the kernel, page by page.
 
     The columns that a person looks for come first; saved files have the order of the frame, and
-    the name `name` without an ending. A `slim` table leaves out columns without
-    values.
+    the name `name` without an ending. A `slim` table leaves out columns without values.
     """
 
     kind = "table"
@@ -76,37 +75,37 @@ class Table(Block):
         if slim and len(whole):
             whole = whole.dropna(axis="columns", how="all")
         self._n_hidden = max(whole.shape[1] - _MAX_CHOICE, 0)
-        self._shown = _leading_first(whole).iloc[:, :_MAX_CHOICE]
-        self._columns = _columns(self._shown)
+        self._displayed = _leading_first(whole).iloc[:, :_MAX_CHOICE]
+        self._columns = _columns(self._displayed)
         self._rows = Rows(self._columns, len(whole))
         self._newest: dict[str, int] = {}
 
     # Messages -----------------------------------------------------------------------------
 
     def describe(self) -> dict[str, Any]:
-        kinds, declared = id_kinds(self._shown), declared_columns(self._shown)
+        kinds, declared = id_kinds(self._displayed), declared_columns(self._displayed)
         # Without a schema, a column of the same name may mean something else.
-        known = declared if "schema" in self._shown.attrs else {}
+        described = declared if "schema" in self._displayed.attrs else {}
         columns = [
             {
                 "name": column.name,
                 "kind": column.kind,
-                "note": _note(known[name].meaning if name in known else "", column),
+                "note": _note(described[name].meaning if name in described else "", column),
                 "id": kinds.get(name),
                 "right": column.is_number,
             }
-            for name, column in zip(self._shown.columns, self._columns, strict=True)
+            for name, column in zip(self._displayed.columns, self._columns, strict=True)
         ]
         visible = range(min(len(columns), _MAX_COLUMNS))
         return {
             "caption": cut(self.caption, 2 * _MAX_NAME),
             "columns": columns,
             "n_hidden": self._n_hidden,
-            "n_rows": len(self._shown),
+            "n_rows": len(self._displayed),
             "size": _PAGE,
             "visible": list(visible),
             "formats": _downloads.available(),
-            "rows": self._cells(np.arange(min(len(self._shown), _PAGE)), visible),
+            "rows": self._cells(np.arange(min(len(self._displayed), _PAGE)), visible),
         }
 
     def handle(self, message: Mapping[str, Any]) -> dict[str, Any]:
@@ -127,9 +126,9 @@ class Table(Block):
         return {"n_rows": len(rows), "start": start, "rows": self._cells(page, visible)}
 
     def _cell(self, message: Mapping[str, Any]) -> dict[str, Any]:
-        row = validation.integer(message.get("row"), "row", most=max(len(self._shown) - 1, 0))
+        row = validation.integer(message.get("row"), "row", most=max(len(self._displayed) - 1, 0))
         column = self._position(message.get("column"))
-        text = exact_text(self._shown.iloc[:, column].iloc[row])
+        text = exact_text(self._displayed.iloc[:, column].iloc[row])
         exact = text.encode("utf-8", "backslashreplace").decode()
         return {"text": exact, "visible": escape_invisible(text, keep="\n\t")}
 
@@ -164,10 +163,10 @@ class Table(Block):
             search=validation.plain_text(message.get("search", ""), "search").strip(),
             is_exact=bool(message.get("exact")),
         )
-        rows = self._rows.select(selection, self._check_of(message))
-        return np.arange(len(self._shown)) if rows is None else rows
+        rows = self._rows.select(selection, self._newer_request_check(message))
+        return np.arange(len(self._displayed)) if rows is None else rows
 
-    def _check_of(self, message: Mapping[str, Any]) -> Callable[[], None]:
+    def _newer_request_check(self, message: Mapping[str, Any]) -> Callable[[], None]:
         """Return a function that raises once the same front end has sent a newer request."""
         if "number" not in message:
             return lambda: None
@@ -195,7 +194,7 @@ class Table(Block):
     # Texts --------------------------------------------------------------------------------
 
     def _cells(self, rows: np.ndarray, visible: Iterable[int]) -> list[dict[str, Any]]:
-        page = self._shown.iloc[rows]
+        page = self._displayed.iloc[rows]
         texts = readable(page)
         columns = [
             [
@@ -214,13 +213,13 @@ class Table(Block):
 
     def static(self) -> str:
         columns = self._columns[:_MAX_COLUMNS]
-        rows = self._cells(np.arange(min(len(self._shown), _MAX_STATIC)), range(len(columns)))
+        rows = self._cells(np.arange(min(len(self._displayed), _MAX_STATIC)), range(len(columns)))
         table = html_tables.table(
             [html_tables.row(map(_static_cell, row["cells"], columns)) for row in rows],
             head=[html_tables.heading(_html.text(c.name), _alignment(c)) for c in columns],
             caption=_html.text(self.caption, 2 * _MAX_NAME),
         )
-        hidden = _html.hidden_count(len(self._shown) - len(rows), "more row", " in .result")
+        hidden = _html.hidden_count(len(self._displayed) - len(rows), "more row", " in .result")
         n_more = len(self._columns) + self._n_hidden - len(columns)
         hidden += _html.hidden_count(n_more, "more column", " in .result")
         return f'<div class="scroll">{table}</div>{hidden}'
@@ -233,7 +232,7 @@ def error_pages(errors: pd.DataFrame) -> list[Page]:
 
 def index_as_columns(frame: pd.DataFrame) -> pd.DataFrame:
     """Return a frame whose index is the row numbers; another index becomes its first columns."""
-    flat = frame.copy(deep=False)  # pandas copies what somebody changes later
+    flat = frame.copy(deep=False)  # pandas copies on write
     flat.index = pd.RangeIndex(len(frame))
     labels = [
         " / ".join(map(str, name)) if isinstance(name, tuple) else str(name)
@@ -251,9 +250,9 @@ def index_as_columns(frame: pd.DataFrame) -> pd.DataFrame:
 
 def _leading_first(frame: pd.DataFrame) -> pd.DataFrame:
     leading = _LEADING.get(str(frame.attrs.get("schema")), "").split()
-    rank = {name: place for place, name in enumerate(leading)}
+    rank = {name: i for i, name in enumerate(leading)}
     names = [str(name) for name in frame.columns]
-    order = sorted(range(len(names)), key=lambda at: rank.get(names[at], len(rank)))
+    order = sorted(range(len(names)), key=lambda i: rank.get(names[i], len(rank)))
     return frame.iloc[:, order] if leading else frame
 
 
@@ -278,11 +277,11 @@ def _note(meaning: str, column: Source) -> str:
 def _kind(values: pd.Series[Any]) -> str:
     dtype = values.dtype
     if isinstance(dtype, np.dtype) and dtype.kind == "O":
-        word = pd.api.types.infer_dtype(values, skipna=True)
-        is_mixed = word.startswith("mixed") and all(map(is_number, values.dropna()))
-        if is_mixed or word in ("integer", "decimal", "floating"):
+        inferred = pd.api.types.infer_dtype(values, skipna=True)
+        is_mixed = inferred.startswith("mixed") and all(map(is_number, values.dropna()))
+        if is_mixed or inferred in ("integer", "decimal", "floating"):
             return "number"
-        return "bool" if word == "boolean" else "text"
+        return "bool" if inferred == "boolean" else "text"
     if pd.api.types.is_bool_dtype(dtype):
         return "bool"
     if pd.api.types.is_datetime64_any_dtype(dtype):
@@ -295,7 +294,7 @@ def _cell(text: str, exact: str) -> Any:
     """
     Return a cell for the front end: its text, and its exact text if that differs.
 
-    With ``more``, the exact text is long or not visible, and is sent when it is needed.
+    ``more`` replaces an exact text that is long or not visible, and is sent on request.
     """
     if exact == text:
         return text

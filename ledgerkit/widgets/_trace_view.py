@@ -37,7 +37,7 @@ class TraceView(Block):
     """
     A trace, whose receipts are described when they are selected.
 
-    Selected at first is `receipt_id`, or the first receipt that failed, or the root.
+    The first selection is `receipt_id`, or the first receipt that failed, or the root.
     """
 
     kind: ClassVar[str] = "trace"
@@ -70,23 +70,23 @@ class TraceView(Block):
             "gas": ["" if gas is None else gas_amount(gas) for gas in tx.column("gas_burnt")],
             "shard": _coded("shard unknown" if i is None else f"shard {i}" for i in shards),
             "timeline": self._timeline(),
-            "moved": self._moved(0),
+            "moved": self._changes_page(0),
             "selected": selected,
             "details": None if selected is None else self._details.describe(selected),
         }
 
     def handle(self, message: Mapping[str, Any]) -> dict[str, Any]:
-        what, at = message.get("do"), message.get("at")
-        answers = {
+        action, position = message.get("do"), message.get("at")
+        actions = {
             "receipt": (self._details.describe, len(self._labels)),
-            "moved": (self._moved, len(self._changes)),
+            "moved": (self._changes_page, len(self._changes)),
         }
-        if not isinstance(what, str) or what not in answers:
-            raise InvalidRequestError.refuse("do", what, "'receipt' or 'moved'")
-        answer, length = answers[what]
-        if type(at) is not int or not 0 <= at < length:
-            raise InvalidRequestError.refuse("at", at, f"an integer from 0 to {length - 1}")
-        return answer(at)
+        if not isinstance(action, str) or action not in actions:
+            raise InvalidRequestError.refuse("do", action, "'receipt' or 'moved'")
+        describe, length = actions[action]
+        if type(position) is not int or not 0 <= position < length:
+            raise InvalidRequestError.refuse("at", position, f"an integer from 0 to {length - 1}")
+        return describe(position)
 
     def static(self) -> str:
         """Return the card of the trace, which folds without scripts."""
@@ -94,7 +94,7 @@ class TraceView(Block):
 
     @cached_property
     def _tx(self) -> TransactionData:
-        return self.trace._data(metadata=True)  # noqa: SLF001 - of this package
+        return self.trace._data(metadata=True)  # noqa: SLF001 - a class of this package
 
     @cached_property
     def _labels(self) -> list[str]:
@@ -124,25 +124,25 @@ class TraceView(Block):
         heights, depths = self._tx.column("block_height"), self._tx.column("depth")
         has_blocks = any(height is not None for height in heights)
         keys = heights if has_blocks else depths
-        known = sorted({key for key in keys if key is not None})
-        column = {key: at for at, key in enumerate(known)}
-        first, sign = (known[0], "+") if has_blocks else (0, "")
+        ordered = sorted({key for key in keys if key is not None})
+        column = {key: position for position, key in enumerate(ordered)}
+        first, sign = (ordered[0], "+") if has_blocks else (0, "")
         title = f"Block, counted from {first}" if has_blocks else "Depth; blocks are unknown"
         return {
             "title": title,
-            "labels": [f"{sign}{key - first:,}" for key in known],
-            "skipped": [b - a - 1 for a, b in pairwise(known)] if has_blocks else [],
+            "labels": [f"{sign}{key - first:,}" for key in ordered],
+            "skipped": [b - a - 1 for a, b in pairwise(ordered)] if has_blocks else [],
             "column": [column.get(key, -1) for key in keys],
         }
 
-    def _moved(self, start: int) -> Json:
+    def _changes_page(self, start: int) -> Json:
         amounts, page = self._tx.amounts, self._changes[start : start + _PAGE]
         rows = [(id_value("account", id_), change_value(amounts, *by)) for id_, *by in page]
         return {"rows": rows, "total": len(self._changes)}
 
 
 def _coded(texts: Iterable[str]) -> Json:
-    """Return the different texts, and the position of each text among them."""
+    """Return the distinct texts, and the position of each text among them."""
     code: dict[str, int] = {}
     positions = [code.setdefault(text, len(code)) for text in texts]
     return {"texts": list(code), "at": positions}

@@ -1,8 +1,8 @@
 """
-One view with its panels: messages of the front end, links between panels, and the way back.
+A view with its panels: messages of the front end, links between panels, Back and Forward.
 
-A message is a JSON object whose ``type`` names a method here. Answers go to every front end
-that shows the view; each knows its own questions by their number.
+A message is a JSON object whose ``type`` names a method here. Replies go to every front end
+that shows the view, with the number of their request.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ _MAX_VISITS = 50  # results that Back can return to; older ones are dropped
 # The panel that shows ids of each kind, and its field; the classes of panels add themselves.
 LINKS: dict[str, tuple[type[Panel], str]] = {}
 
-# The ES modules in ``static/`` are joined, since an anywidget has a single one: no build step, and
-# no host to load from. Each imports from those before it only.
+# The ES modules in ``static/`` are joined, since an anywidget has a single one. This needs no build
+# step and no host to load from. A module imports only from those before it.
 _MODULES = ("dom", "table", "trace", "form", "panel")
 _IMPORT = re.compile(r"^import .*?;\n", re.MULTILINE | re.DOTALL)
 _EXPORT = re.compile(r"^export (?!default)", re.MULTILINE)
@@ -67,7 +67,7 @@ class Visit:
 
 class Window:
     """
-    A view with one or several panels, of which one is open, at first the first.
+    A view with one or several panels; the first one is open at first.
 
     Panels that links open use `ledger`; None is the session's default. With tabs there is also
     the search box.
@@ -80,12 +80,12 @@ class Window:
         self.ledger = ledger
         self.has_tabs = has_tabs
         self.selected = self.panels[0]
-        self._account_id = ""  # that was looked up last
-        self._filled: dict[str, str] = {}  # the account that a panel was given, by its title
+        self._account_id = ""  # the account that was looked up last
+        self._filled: dict[str, str] = {}  # ids that were filled in, by the panel's title
         self._visits: list[Visit] = []
-        self._at = -1
+        self._position = -1
         self._is_shown = False
-        self._sent: Content | None = None  # what the front ends show
+        self._sent: Content | None = None  # the content that the front ends show
 
     @property
     def has_network_tab(self) -> bool:
@@ -147,7 +147,7 @@ class Window:
 
     def _ask_block(self, message: Message) -> None:
         """Answer a message to a block of a result; in a thread, if an event loop runs here."""
-        content = self._panel(message).content  # as it is now, and not once the thread runs
+        content = self._panel(message).content  # read now, since the thread may run later
         try:
             asyncio.get_running_loop().create_task(self._answer_in_thread(content, message))
         except RuntimeError:
@@ -165,7 +165,7 @@ class Window:
         """Open a panel; without a result it takes the account that was looked up last."""
         is_unused = not (panel.is_busy or panel.content.pages)
         if is_unused and self._filled.get(panel.title) != self._account_id:
-            self._filled[panel.title] = self._account_id  # once: it may be typed over
+            self._filled[panel.title] = self._account_id  # once, since a person may change it
             if panel.values().get("account_id") not in (None, self._account_id):
                 panel.fill({"account_id": self._account_id})
         self.select(panel)
@@ -192,7 +192,7 @@ class Window:
             panel.ask()
 
     def _panel_of(self, panel_class: type[Panel]) -> Panel:
-        """Return this window's panel of a class; one that it does not have yet is added."""
+        """Return this window's panel of a class, which is added if it is missing."""
         for panel in self.panels:
             if isinstance(panel, panel_class):
                 return panel
@@ -206,27 +206,27 @@ class Window:
         if panel.content.pages:
             self._account_id = panel.values().get("account_id", self._account_id)
         if panel is self.selected and panel.can_return and panel.content.pages:
-            del self._visits[self._at + 1 :]
+            del self._visits[self._position + 1 :]
             self._visits.append(Visit(panel, panel.values(), panel.content))
             del self._visits[:-_MAX_VISITS]
-            self._at = len(self._visits) - 1
+            self._position = len(self._visits) - 1
         self.send_panel(panel)
         self.send_window()
 
     def go(self, steps: int) -> None:
-        to = self._target(steps)
-        if to is not None:
-            self._at = to
-            visit = self._visits[to]
+        position = self._visit_position(steps)
+        if position is not None:
+            self._position = position
+            visit = self._visits[position]
             self.selected = visit.panel
             visit.panel.restore(visit.values, visit.content)
             self.send_window()
 
-    def _target(self, steps: int) -> int | None:
-        at = self._at
-        is_elsewhere = at >= 0 and self._visits[at].content is not self.selected.content
-        to = at if is_elsewhere and steps < 0 else at + steps
-        return to if 0 <= to < len(self._visits) else None
+    def _visit_position(self, steps: int) -> int | None:
+        current = self._position
+        is_elsewhere = current >= 0 and self._visits[current].content is not self.selected.content
+        position = current if is_elsewhere and steps < 0 else current + steps
+        return position if 0 <= position < len(self._visits) else None
 
     # Messages to the front end ------------------------------------------------------------
 
@@ -248,8 +248,8 @@ class Window:
                     "titles": [panel.title for panel in self.panels],
                     "selected": self.selected.title,
                     "network": self.selected.network_badge(),
-                    "can_go_back": self._target(-1) is not None,
-                    "can_go_forward": self._target(1) is not None,
+                    "can_go_back": self._visit_position(-1) is not None,
+                    "can_go_forward": self._visit_position(1) is not None,
                 }
             )
 
@@ -261,7 +261,7 @@ class Window:
 
 
 async def in_thread(function: Callable[..., Any], *args: Any) -> Any:
-    """Run a function in a thread of its own; those of a pool may all wait for a dead host."""
+    """Run a function in a new thread; all threads of a pool might be waiting for a dead host."""
     pool = ThreadPoolExecutor(1)
     call = partial(copy_context().run, function, *args)
     try:
@@ -286,7 +286,7 @@ def network_badge(ledger: Ledger | None) -> dict[str, str]:
 
 
 def name_badge(name: str) -> dict[str, str]:
-    """Return the badge of a network of which only the name is known."""
+    """Return the badge of a network by its name alone."""
     note = ": embedded ledger, invented data" if name == networks.LOCAL else ""
     kind = name if name in networks.PRESETS else "custom" if name else "none"
     return {"kind": kind, "text": f"{cut(name)}{note}"}
@@ -301,12 +301,12 @@ def _block_reply(content: Content, message: Message) -> dict[str, Any]:
     except (LookupError, TypeError, ValueError):
         return {"error": "The result has no such part."}
     try:
-        answer: dict[str, Any] = block.handle(message["message"])
+        reply: dict[str, Any] = block.handle(message["message"])
     except LedgerError as error:
         return {"error": str(error)}
     except Exception as error:  # noqa: BLE001 - an exception in a handler would be invisible
         return {"error": f"{type(error).__name__}: {error}"}
-    return answer
+    return reply
 
 
 # The widget -------------------------------------------------------------------------------
@@ -327,8 +327,8 @@ def view_class() -> Any:
     """
     Build the widget's class, which needs the notebook extra.
 
-    Its content comes by messages. The synchronised state holds nothing but HTML without scripts,
-    which stands in where no kernel answers; so a saved notebook holds no secret.
+    Its content comes by messages. The synchronised state has only HTML without scripts, for front
+    ends without a kernel; so a saved notebook contains no secret.
     """
     anywidget = require("anywidget", "notebook", "A panel")
     traitlets = require("traitlets", "notebook", "A panel")

@@ -29,10 +29,10 @@ if TYPE_CHECKING:
     from ledgerkit.ledger import Ledger
 
 _HIDDEN = ["account_id", "amount"]  # the subject, and a rounded copy of the balance
-_CODE = [column.name for column in CODE]  # which a snapshot does not read
+_CODE = [column.name for column in CODE]  # empty in a snapshot
 _MAX_ACTIVITY = 20  # transactions: one request for their documents
 _MAX_FOLDED = 100  # transactions that unfold to their entries
-_ENTRY = {  # its columns, with their headings
+_ENTRY = {  # columns and their headings
     "asset": "asset",
     "change": "change",
     "balance_after": "balance after",
@@ -92,7 +92,7 @@ class AccountExplorer(Panel):
         is_token = snapshot.account_id in tokens.known_tokens(ledger)
         pages = [Page("Account", _account_card(state, exposure, is_token=is_token))]
         if ledger.network.transactions_url is not None:
-            lately, unread = activity(
+            latest, unread = activity(
                 snapshot.account_id,
                 limit=_MAX_ACTIVITY,
                 metadata=values["details"],
@@ -101,9 +101,9 @@ class AccountExplorer(Panel):
                 ledger=ledger,
             )
             errors = pd.concat([errors, unread], ignore_index=True)
-            frames["activity"] = lately
-            if len(lately) or unread.empty:
-                pages.append(Page("Activity", _activity_table(lately, snapshot.account_id)))
+            frames["activity"] = latest
+            if len(latest) or unread.empty:
+                pages.append(Page("Activity", _activity_table(latest, snapshot.account_id)))
         for title, frame in {"Tokens": ft, "NFTs": snapshot.nft, "Staking": staking}.items():
             rows = frame.drop(columns=_HIDDEN, errors="ignore")
             pages.append(Page(title, Table(rows, name=title.lower())))
@@ -124,16 +124,16 @@ class AccountExplorer(Panel):
 
 
 def _account_card(state: pd.DataFrame, exposure: pd.DataFrame | None, *, is_token: bool) -> str:
-    word = "unknown"  # where the network has no known liquid staking tokens
+    exposure_text = "unknown"  # where the network has no known liquid staking tokens
     if exposure is not None:
         column = "exposure_class" if exposure["status"].iloc[0] == "ok" else "status"
-        word = str(readable(exposure)[column].iloc[0])
+        exposure_text = str(readable(exposure)[column].iloc[0])
     account_id = str(state["account_id"].iloc[0])
     links = _html.link("statement", account_id, f"Statement of {account_id}")
     if is_token:
         links += f" · {_html.link('token', account_id, f'Token {account_id}')}"
     facts = _html.record(state.drop(columns=_CODE))
-    return f"<p>Staking exposure: {_html.badge(word)}</p><p>{links}</p>{facts}"
+    return f"<p>Staking exposure: {_html.badge(exposure_text)}</p><p>{links}</p>{facts}"
 
 
 def _activity_table(frame: pd.DataFrame, account_id: str) -> str:
@@ -251,9 +251,9 @@ class StatementExplorer(Panel):
         account_id = values["account_id"]
         statement = reconciling.statement(account_id, *blocks, progress=False, ledger=ledger)
         entries, gaps, rewards = statement.entries, statement.gaps, statement.rewards
-        page: list[Block | str] = [statement._repr_html_()]
+        summary: list[Block | str] = [statement._repr_html_()]
         if len(entries):
-            page.append(Plot(statement.plot))
+            summary.append(Plot(statement.plot))
         transactions = statement.by_transaction
         folded: list[Block | str] = [_transactions(transactions, entries)]
         if len(transactions) > _MAX_FOLDED:
@@ -262,7 +262,7 @@ class StatementExplorer(Panel):
         # `change` is written with its symbol.
         rows = entries.drop(columns=["account_id", "symbol", "amount"])
         entries_page = Page("Entries", Table(rows, name="statement", slim=True))
-        pages = [Page("Statement", *page), Page("Transactions", *folded), entries_page]
+        pages = [Page("Statement", *summary), Page("Transactions", *folded), entries_page]
         for title, frame in {"Gaps": gaps, "Rewards": rewards}.items():
             if len(frame):
                 table = Table(frame.drop(columns="account_id"), name=title.lower())
@@ -284,12 +284,12 @@ def _transactions(transactions: pd.DataFrame, entries: pd.DataFrame) -> str:
     newest = transactions.tail(_MAX_FOLDED).iloc[::-1]
     # An entry without a transaction has a row of its own.
     positions: dict[object, list[int]] = defaultdict(list)
-    for at, tx_hash in enumerate(entries["tx_hash"]):
-        positions[tx_hash if isinstance(tx_hash, str) else at].append(at)
+    for index, tx_hash in enumerate(entries["tx_hash"]):
+        positions[tx_hash if isinstance(tx_hash, str) else index].append(index)
     groups = list(positions.values())[: -len(newest) - 1 : -1]
     parts = [
-        _transaction(row, words, cards.records(readable(entries.iloc[group])))
-        for row, words, group in zip(
+        _transaction(row, texts, cards.records(readable(entries.iloc[group])))
+        for row, texts, group in zip(
             cards.records(newest), cards.records(readable(newest)), groups, strict=True
         )
     ]
@@ -298,14 +298,14 @@ def _transactions(transactions: pd.DataFrame, entries: pd.DataFrame) -> str:
 
 
 def _transaction(
-    row: Mapping[str, Any], words: Mapping[str, Any], entries: Iterable[Mapping[str, Any]]
+    row: Mapping[str, Any], texts: Mapping[str, Any], entries: Iterable[Mapping[str, Any]]
 ) -> str:
-    counterparties = f"with {words['counterparties']}" if row["counterparties"] else ""
+    counterparties = f"with {texts['counterparties']}" if row["counterparties"] else ""
     headline = (row["headline"] or "").removesuffix(".")  # an amount follows
-    event = headline or " ".join(filter(None, (words["causes"], words["methods"], counterparties)))
-    fee = f"fee {words['fee']}" if row["fee"] else ""
+    event = headline or " ".join(filter(None, (texts["causes"], texts["methods"], counterparties)))
+    fee = f"fee {texts['fee']}" if row["fee"] else ""
     line = " · ".join(
-        _html.text(part, 300) for part in (words["time"], event, words["changes"], fee) if part
+        _html.text(part, 300) for part in (texts["time"], event, texts["changes"], fee) if part
     )
     table = html_tables.table(
         [

@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 
 _MAX_CARDS = 60
 _MAX_COLLECTIONS = 10
-_MAX_ADDRESS = 200_000  # characters; of a picture in a data: address
+_MAX_ADDRESS = 200_000  # characters of a picture's data: address
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
-# Below a gateway's address, without parts that lead out of it or into a query.
+# The path is appended to a gateway's address, and must not lead out of it or into a query.
 _IPFS = re.compile(r"ipfs://(?:ipfs/)?(\w+(?:/(?!\.)[\w.~%+-]+)*)", re.ASCII)
 # SVG is left out: it can contain scripts.
 _DATA = re.compile(r"data:image/(?:png|jpeg|gif|webp);base64,[A-Za-z0-9+/=]+")
@@ -34,9 +34,9 @@ class NftGallery(Panel):
     """
     The NFTs of an account as cards, of one collection or of those that the indexer lists.
 
-    Pictures that are part of a token are shown. One at another host, which would see the reader's
-    IP address, is loaded after a click on a button that names the host; SVG is not shown. Pictures
-    in IPFS are shown with a gateway: the host that is entered loads them all.
+    Pictures that are part of a token are shown. A picture at another host, which would see the
+    reader's IP address, is loaded after a click on a button that names the host; SVG is not shown.
+    Pictures in IPFS are all loaded from the gateway, if one is entered.
 
     Parameters
     ----------
@@ -102,7 +102,7 @@ def _read_tokens(
 
 
 def _with_media_url(frame: pd.DataFrame, ledger: Ledger) -> pd.DataFrame:
-    """Add the complete addresses of media; the base address is read only if one is relative."""
+    """Add the complete addresses of media; the base address is read only for relative ones."""
     media = frame["media"].dropna()
     base = None
     if not media.map(_is_absolute).all():
@@ -180,7 +180,6 @@ def _picture(address: str, title: str, gateway: str) -> str:
 
 def picture_source(media: str) -> str | None:
     """Return an address if it is https, or data of a bitmap format; else None."""
-    # Browsers read a backslash as a slash, so another host would be loaded than is named.
     if len(media) > _MAX_ADDRESS:
         return None
     if _DATA.fullmatch(media):
@@ -189,5 +188,6 @@ def picture_source(media: str) -> str | None:
         parts = urlsplit(media)
     except ValueError:
         return None
+    # Browsers read a backslash as a slash, and would load from a host other than the named one.
     is_plain = media.isprintable() and "\\" not in media
     return media if parts.scheme == "https" and parts.hostname and is_plain else None

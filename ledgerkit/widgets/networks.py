@@ -20,9 +20,8 @@ class NetworkPicker(Panel):
     """
     A choice of network, which becomes the session's default once its node has answered.
 
-    If it does not answer, the session goes on with the network that it had. An API key that
-    is entered is removed from the field at once. It is used for the next
-    connection only.
+    If the node does not answer, the session's network does not change. An API key is removed from
+    the field at once, and used for the next connection only.
 
     Parameters
     ----------

@@ -39,7 +39,7 @@ _RULE = (
 
 class Search(Panel):
     """
-    A search box that opens the view of whatever it is given.
+    A search box that opens the view of an id, a call or a token.
 
     It takes an account id, a public key, the hash of a transaction or block, a receipt id, a
     block height, a contract with a method, or the address of any of them in an explorer. For the
@@ -69,7 +69,7 @@ class Search(Panel):
         )
         self._tokens = validation.account_ids(tokens, "tokens")
         self._waits = False
-        self._offered: Ledger | None = None  # whose examples are shown
+        self._offered: Ledger | None = None  # the ledger whose examples are shown
         self.content = Content("", pages=self._examples())
 
     def press(self) -> Self:
@@ -89,7 +89,6 @@ class Search(Panel):
         return Content(f"Opening {opened.panel_class.title}.", frame, value=opened)
 
     def _tokens_of(self, text: str, ledger: Ledger) -> dict[str, TokenFacts]:
-        """Return the tokens with a symbol, by their contracts."""
         if not _may_be_symbol(text):
             return {}
         facts = tokens.read_token_facts(ledger, self._tokens)
@@ -98,9 +97,9 @@ class Search(Panel):
             user_warnings.warn(
                 f"the symbols of {', '.join(unread)} could not be read: search again"
             )
-        known = dict(tokens.known_tokens(ledger))  # another thread may add one meanwhile
+        facts = dict(tokens.known_tokens(ledger))  # a copy, since other threads may add tokens
         symbol = text.casefold()
-        return {c: token for c, token in known.items() if (token.symbol or "").casefold() == symbol}
+        return {c: token for c, token in facts.items() if (token.symbol or "").casefold() == symbol}
 
     def refresh(self) -> None:
         """Offer the examples of the session's present network."""
@@ -112,7 +111,7 @@ class Search(Panel):
         return tuple(_examples(self._offered))
 
     def _show(self, content: Content) -> None:
-        self.can_return = bool(content.pages)  # to the tokens that have a symbol
+        self.can_return = bool(content.pages)  # Back returns to a list of tokens
         super()._show(content if content.pages else replace(content, pages=self._examples()))
 
     def _set_ready(self) -> None:
@@ -124,7 +123,7 @@ class Search(Panel):
 
 
 def _may_be_symbol(text: str) -> bool:
-    """Return False for ids and heights, so that no token hides what they name."""
+    """Return False for ids and heights, so that no token with such a symbol hides them."""
     is_id = "." in text and validation.is_account_id(text)
     is_hash = validation.decode_base58(text, validation.HASH_BYTES)
     return bool(text) and not (is_id or is_hash or _HEIGHT.fullmatch(text))
@@ -150,9 +149,9 @@ def _matches(symbol: str, matches: Mapping[str, TokenFacts]) -> Content:
 
 def recognise(text: str, ledger: Ledger) -> Target:
     """
-    Return the panel that shows what a text names: an id, or an explorer's address that ends so.
+    Return the panel that shows an id, or the id at the end of an explorer's address.
 
-    The ledger knows whether a hash is that of a transaction, a receipt or a block.
+    A hash is looked up as a transaction, a receipt and a block, in this order.
     """
     text = text.strip()
     if not text:
@@ -184,7 +183,7 @@ def _kind_of_hash(hash_: str, ledger: Ledger) -> str:
         "receipt": lambda: transaction_documents.receipt_origin(ledger, hash_),
         "block": lambda: blocks.block(hash_, ledger=ledger),
     }
-    no_index: InvalidRequestError | None = None  # of transactions; the others are still looked up
+    no_index: InvalidRequestError | None = None  # receipts and blocks are still looked up
     for kind, look_up in lookups.items():
         try:
             look_up()

@@ -28,8 +28,8 @@ def show(frame: pd.DataFrame | Trace, *, caption: str = "") -> FrameView | Trace
     """
     Return a table of a frame for a notebook: sorted, filtered, searched and saved exactly.
 
-    Of a trace, return its receipts as a tree that folds, with the details of each, a timeline
-    by block and shard, and what moved.
+    A trace is shown as a tree of receipts that folds, with the details of each receipt, a timeline
+    by block and shard, and balance changes.
 
     In a table, amounts are shown in units; the button "Exact values", copying a cell and saved
     files have every digit. Only the page that is visible goes to the front end, so a frame may
@@ -68,7 +68,7 @@ def show(frame: pd.DataFrame | Trace, *, caption: str = "") -> FrameView | Trace
     return FrameView(frame, caption=caption)
 
 
-class _Fixed(Panel):
+class _BlockPanel(Panel):
     """A panel without a form, which shows one block."""
 
     action = ""  # there is nothing to request
@@ -87,7 +87,7 @@ class _Fixed(Panel):
         return caption + "".join(block.static() for block in self.content.pages[0].blocks)
 
 
-class FrameView(_Fixed):
+class FrameView(_BlockPanel):
     """
     A table of a frame, as `ledgerkit.show` returns it.
 
@@ -116,7 +116,7 @@ class FrameView(_Fixed):
         return repr(human(frame))
 
 
-class TracePanel(_Fixed):
+class TracePanel(_BlockPanel):
     """
     A trace, as `ledgerkit.show` returns it.
 

@@ -65,15 +65,15 @@ def _facts(contract_id: str, token: Token) -> pd.DataFrame:
 
 
 def _count(holders: pd.DataFrame, token: Token) -> str:
-    """Count the listed holders, with their part of the supply if all of it is known."""
+    """Count the listed holders, with their share of the supply if all shares are known."""
     n_holders = int(holders["balance"].gt(0).sum())
     parts = [f"{units.count_text(n_holders, 'holder')} listed"]
     supply = token.total_supply
     if supply and len(holders) and holders["share"].notna().all():
         total = int(holders["balance"].sum())
-        # Rounded down: all but a little is not all.
-        part = "all" if total == supply else f"{10_000 * total // supply / 100:.2f}%"
-        parts.append(f"with {part} of the supply")
+        # Rounding down shows 99.999% as 99.99%, not as all.
+        share = "all" if total == supply else f"{10_000 * total // supply / 100:.2f}%"
+        parts.append(f"with {share} of the supply")
     n_others = len(holders) - n_holders
     if n_others:
         parts.append(f"{n_others:,} more with a balance that is 0 or unknown")

@@ -56,8 +56,8 @@ class TransactionExplorer(Panel):
             Page("Receipts", Table(receipts, name="receipts", slim=True)),
         )
         count = units.count_text(len(receipts), "receipt")
-        words = VERDICTS[trace.verdict][1].capitalize()
-        sentence = f"{words} on {ledger.network.name}: {count}."
+        verdict = VERDICTS[trace.verdict][1].capitalize()
+        sentence = f"{verdict} on {ledger.network.name}: {count}."
         frames = {"receipts": receipts, "edges": trace.edges}
         return Content(sentence, receipts, pages, frames, trace)
 
