@@ -122,8 +122,8 @@ class SendForm(Panel):
             )
         self.submission = previewed[1](wait_until="INCLUDED")
         yield _submission_content(self.submission)
-        for stage in ("executed", "final"):
-            self.submission.wait(stage, timeout_s=_STAGE_TIMEOUT_S)
+        for level in ("EXECUTED_OPTIMISTIC", "FINAL"):
+            self.submission.wait(level, timeout_s=_STAGE_TIMEOUT_S)
             yield _submission_content(self.submission)
 
     def ask(self) -> None:
