@@ -148,11 +148,11 @@ def connect(
         be sent to another.
     rpc_url, api_url, archival_rpc_url
         The addresses of the JSON-RPC endpoint, the REST API and the archival JSON-RPC
-        endpoint, in place of those of the network. For the first two, None uses
+        endpoint, in place of the network's. For the first two, None uses
         ``LEDGERKIT_RPC_URL`` and ``LEDGERKIT_API_URL``, except with ``network="local"``.
     transactions_url, transfers_url, blocks_url, kv_url
         The addresses of the Transactions API, the Transfers API, the block documents and the
-        key-value data, in place of those of the network. None uses
+        key-value data, in place of the network's. None uses
         ``LEDGERKIT_TRANSACTIONS_URL``, ``LEDGERKIT_TRANSFERS_URL``, ``LEDGERKIT_BLOCKS_URL``
         and ``LEDGERKIT_KV_URL``, except with ``network="local"``. Testnet has no Transfers API,
         and with a passed `rpc_url` or `api_url` a network has only the services whose addresses
@@ -193,7 +193,7 @@ def connect(
         time; None is the last final block.
     record
         A file ending in ``.lk``, which must not exist, to record all requests and responses
-        of this ledger in; with `fork`, those of the network that is continued.
+        of this ledger in; with `fork`, those to the network that is continued.
     cache
         Where to cache responses on disk for later sessions: a folder, a `Cache` with its
         limits, or True for the user's cache folder, which needs ``ledgerkit[cache]``. Cached

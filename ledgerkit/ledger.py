@@ -542,7 +542,7 @@ class Ledger:
         Returns
         -------
         height, block_hash
-            Those of the block; for a time, of the last final block at or before it.
+            The block's; for a time, those of the last final block at or before it.
 
         Raises
         ------
@@ -669,7 +669,7 @@ def newest_block_in_errors(ledger: Ledger, height: object = None) -> Iterator[No
     except (UnknownBlockError, UnknownEpochError) as error:
         height = error.block_height if height is None else height
         if isinstance(height, int):
-            # If the newest block cannot be read, the error is raised as it is.
+            # If the newest block cannot be read, the error is raised unchanged.
             with suppress(LedgerError), show_waits():
                 call = rpc.block(validation.block_reference("optimistic"))
                 newest = ledger.session.send(call).header.height

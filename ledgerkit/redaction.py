@@ -173,7 +173,7 @@ def hide(text: str) -> str:
     if ":/" in text:
         text = _LOGIN.sub(r"\g<slash>[password hidden]", text)
     lower = text.lower()
-    if any(word in lower for word in _MEMBER_WORDS):
+    if any(name in lower for name in _MEMBER_WORDS):
         text = _MEMBER.sub(r"\g<name>[key hidden]", text)
     if _LONG_RUN.search(text):
         text = _KEY.sub("[secret key hidden]", text)

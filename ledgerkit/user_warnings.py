@@ -41,8 +41,8 @@ def _stacklevel() -> int:
 @contextmanager
 def handle_warnings(handler: Callable[[str], object]) -> Iterator[None]:
     """Pass the package's own warnings in this thread or task to a function."""
-    # warnings.catch_warnings cannot be used: before Python 3.14 its filters and hook are those of
-    # the whole process, and panels run in several threads at a time.
+    # warnings.catch_warnings cannot be used: before Python 3.14 its filters and hook apply to the
+    # whole process, and panels run in several threads at a time.
     token = _handler.set(handler)
     try:
         yield

@@ -133,7 +133,7 @@ def _listed_ids(value: object, field: str, expected: str) -> list[str]:
 
 
 def elements(values: Any) -> Any:
-    """Return the Python values of a pyarrow array, and anything else as it is."""
+    """Return the Python values of a pyarrow array; other values are returned unchanged."""
     return values.to_pylist() if hasattr(values, "to_pylist") else values
 
 

@@ -68,7 +68,7 @@ def _hint(text: str, choices: Iterable[str]) -> str:
 
 class Argument:
     """
-    An argument of a command, such as ``--pool``; `options` are those of argparse.
+    An argument of a command, such as ``--pool``; `options` are argparse's.
 
     The name may be followed by the placeholder of the value, as in ``--rate N``. `parameter` is
     the verb's, if it has another name, and `noun` names a missing value in errors.

@@ -123,7 +123,7 @@ def token_flow(
     tokens
         Symbols and decimals of tokens by contract, typed as ``schema("ft_metadata")``, such as
         the result of ``lk.ft(..., metadata=True)``. Amounts of other tokens are drawn in the
-        token's smallest unit. ``Trace.plot("flow")`` passes those of the trace.
+        token's smallest unit. ``Trace.plot("flow")`` passes the trace's tokens.
     ax
         The axes to draw on; None makes a figure.
     title

@@ -797,7 +797,7 @@ class Kind:
         What a transaction did with it, as infinitive, past tense and object; None if that depends
         on its members. The object may refer to `amount`, `receiver` and `place`.
     transfer
-        The kind of the transfer that its deposit makes, or those of its signed actions.
+        The kind of the transfers that its deposit, or the deposits of its signed actions, make.
     burns
         What it may burn in addition to fees: the price of published ``code``, or the balance of gas
         ``keys``.

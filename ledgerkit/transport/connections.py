@@ -228,7 +228,7 @@ def _check_proxy(proxy: Proxy) -> None:
 
 
 def _trusted_certificates() -> ssl.SSLContext:
-    """Return a context that trusts the certificates of the environment, or those of Mozilla."""
+    """Return a context that trusts the environment's certificates, or Mozilla's."""
     if os.environ.get("SSL_CERT_FILE") or os.environ.get("SSL_CERT_DIR"):
         return ssl.create_default_context()  # OpenSSL reads the variables
     import certifi

@@ -147,7 +147,7 @@ def local_request(method: str, url: str, headers: dict[str, str], body: bytes) -
 
 
 def open_local(world: str | World, *, size: int | None = None, seed: int = 0) -> EmbeddedLedger:
-    """Open a world, by its name or as it is."""
+    """Open a world by its name, or use an open world."""
     if isinstance(world, World):
         if size is not None or seed:
             msg = "size and seed are for a world's name, not for an open world"

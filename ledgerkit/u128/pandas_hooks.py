@@ -26,7 +26,7 @@ https://github.com/pandas-dev/pandas/issues/40043
 
 Three documented methods are patched, for want of a hook:
 
-`Series.nlargest` and `Series.nsmallest`, which those of frames and groups call: pandas selects
+`Series.nlargest` and `Series.nsmallest`, which frames and groups call, too: pandas selects
 values with a routine that is compiled for numpy's numbers, and fails on any other array with "No
 matching signature found". https://github.com/pandas-dev/pandas/issues/42737 asked for support of
 extension arrays, and was closed.

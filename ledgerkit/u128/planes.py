@@ -309,7 +309,7 @@ def power(a: Planes, b: Planes) -> tuple[Planes, Flags]:
     a, b = _broadcast(a, b)
     result = np.zeros_like(a[0]), np.ones_like(a[0])
     over, base_over = np.zeros((2, len(a[0])), dtype=np.bool_)
-    # From the exponent 128 on, all powers but those of 0 and 1 overflow.
+    # From the exponent 128 on, only powers of 0 and 1 do not overflow.
     exponent = np.where(b[0] != 0, np.uint64(128), np.minimum(b[1], np.uint64(128)))
     while exponent.any():
         odd = (exponent & np.uint64(1)) != 0

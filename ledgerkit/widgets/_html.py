@@ -38,7 +38,7 @@ def paragraph(value: object) -> str:
 
 
 def preformatted(value: str) -> str:
-    """Format a text of several lines as it is, cut at 20,000 characters."""
+    """Format a text of several lines unchanged, cut at 20,000 characters."""
     start = html_text(value[:_MAX_LONG_TEXT], keep="\n\t")
     return f"<pre>{start}</pre>{hidden_count(len(value) - _MAX_LONG_TEXT, 'more character')}"
 
