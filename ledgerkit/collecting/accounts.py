@@ -30,7 +30,7 @@ def _view_account(account_id: str) -> Call[Any]:
     return rpc.view_account(account_id, validation.block_reference(None))
 
 
-# A single view has a smaller response of its own; all other sets of views need the full one.
+# Single views have smaller responses; all other sets of views need the full response.
 _SINGLE_VIEW: dict[tuple[str, ...], Callable[[str], Call[Any]]] = {
     ("ft",): rest.ft,
     ("nft",): rest.nft,
@@ -45,7 +45,7 @@ def call_of(views: Sequence[str]) -> Callable[[str], Call[Any]]:
 
 
 class AccountReader:
-    """A reader of views of accounts; the liquid tokens are those that count for the exposure."""
+    """A reader of views of accounts; the exposure counts the liquid tokens."""
 
     noun = "accounts"
 
@@ -76,7 +76,6 @@ class AccountReader:
 
 
 def _nft_columns(views: Sequence[Any]) -> dict[str, Any]:
-    """Return the columns of collections, from full or from NFT responses."""
     rows = [(v.account_id, v.nfts if hasattr(v, "nfts") else v.tokens) for v in views]
     return token_frames.nft_columns(rows)
 

@@ -43,17 +43,17 @@ if TYPE_CHECKING:
     from ledgerkit.ledger import Ledger
     from ledgerkit.transport.session import Reader
 
-_CALLS = 4  # of one block are sent together, about
-_AHEAD = 16  # blocks that are read before the transactions of the first of them
+_CALLS = 4  # calls per block that are sent together, about
+_AHEAD = 16  # blocks to read before the transactions of the first one
 _WITH_ORIGINS = {"outcomes", "actions", "balances"}  # views with the transaction of a receipt
-_MAX_HEADERS = 4_096  # most receipts run in blocks that were read recently anyway
+_MAX_HEADERS = 4_096  # most receipts run in recently read blocks
 
 
 class Contents(NamedTuple):
     """
-    The block at a height, the chunks that are new in it, and its transactions.
+    The block at a height, its new chunks and its transactions.
 
-    `waiting` is set if transactions are not final yet: their rows are those known so far.
+    `waiting` is set if transactions are not final yet and rows may be missing.
     """
 
     block: chain.Block
@@ -72,10 +72,10 @@ class BlockReader:
         self._views = tuple(views)
         self._headers: dict[str, chain.BlockHeader] = {}
         self._rules: dict[str, Rules | None] = {}
-        self._epoch_blocks: dict[str, str] = {}  # the block at which the rules of an epoch are read
+        self._epoch_blocks: dict[str, str] = {}  # the block to read the rules of an epoch at
 
     def read(self, ledger: Ledger, subjects: Iterable[Subject]) -> Iterator[list[Outcome]]:
-        """Request heights; yield their outcomes in order. A height that lacks a part has failed."""
+        """Request heights; yield their outcomes in order. A height that lacks a part fails."""
         outcomes = ledger.session.read_each(
             self._read_blocks(ledger, subjects),
             self._read_contents,
@@ -96,7 +96,7 @@ class BlockReader:
         return {**node_tables(self._views, blocks), **trees}
 
     def _read_blocks(self, ledger: Ledger, subjects: Iterable[Subject]) -> Iterator[NodeRead]:
-        """Read the blocks of heights, some ahead: receipts run in the blocks after theirs."""
+        """Read the blocks of heights, some ahead, because receipts run in later blocks."""
         heights = (subject.position for subject in subjects)
         wait_s = MAX_RATE_LIMITED_S
         reads = read_node_blocks(ledger, heights, size=_AHEAD, ahead=1, rate_limit_wait_s=wait_s)
@@ -111,7 +111,7 @@ class BlockReader:
         yield from pending
 
     async def _read_contents(self, reader: Reader, read: NodeRead) -> Outcome:
-        """Read what the views need of a block, or return why it cannot be read."""
+        """Read the contents of a block that the views need, or return the error."""
         height, block = read
         subject = height_subject(height)
         if isinstance(block, Skipped):
@@ -138,7 +138,7 @@ class BlockReader:
         if not signers or set(TRACED).isdisjoint(self._views):
             return Contents(block, chunks, [])
         results = await _read_results(reader, signers)
-        hashes = [block_hash for each in results.values() for block_hash in each.block_hashes()]
+        hashes = [h for result in results.values() for h in result.block_hashes()]
         headers = await self._read_headers(reader, dict.fromkeys(hashes))
         await self._read_rules(reader, headers)
         height = block.header.height
@@ -209,7 +209,7 @@ class DocumentReader:
         return not set(TRACED).isdisjoint(self._views)
 
     def origins(self, ledger: Ledger) -> Origins | None:
-        """Return what fills in the transactions of receipts, if a view needs those of a node."""
+        """Return the origins that fill in the transactions of receipts, if a view needs them."""
         is_lacking = self._source != "documents" and not _WITH_ORIGINS.isdisjoint(self._views)
         return Origins(ledger) if is_lacking else None
 
@@ -254,21 +254,21 @@ def _skipped(subject: Subject, value: Skipped) -> Outcome:
 
 
 async def _read_results(reader: Reader, signers: dict[str, str]) -> dict[str, TxResult]:
-    """Read the results of transactions; those not done in time are read as far as they are."""
+    """Read the results of transactions; results that time out are read as far as they are."""
     pairs = list(signers.items())
     calls = [rpc.transaction_or_timeout(*pair, "FINAL") for pair in pairs]
     values = await reader.answers(calls)
-    late = [at for at, value in enumerate(values) if isinstance(value, rpc.TimedOut)]
-    answers = await reader.answers(rpc.transaction_or_timeout(*pairs[at], "NONE") for at in late)
-    for at, answer in zip(late, answers, strict=True):
-        values[at] = rpc.known_so_far(values[at], answer)
+    late = [i for i, value in enumerate(values) if isinstance(value, rpc.TimedOut)]
+    later = await reader.answers(rpc.transaction_or_timeout(*pairs[i], "NONE") for i in late)
+    for i, value in zip(late, later, strict=True):
+        values[i] = rpc.known_so_far(values[i], value)
     for value in values:
         if isinstance(value, LedgerError):
             raise value
     results: dict[str, TxResult] = {}
     for tx_hash, value in zip(signers, values, strict=True):
         result = results[tx_hash] = value.result
-        # Nodes send the level alone while the transaction's chunk has not run.
+        # Nodes send only the level until the transaction's chunk has run.
         if result.transaction is not None or result.is_final:
             received = result.transaction and result.transaction.hash
             if received != tx_hash:

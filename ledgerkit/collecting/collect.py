@@ -94,9 +94,9 @@ def collect(
         Account ids: a list, Series or iterator of any length, or the path of a file (text
         with one id a line, CSV, or Parquet).
     views
-        What to read: some of ``accounts``, ``ft``, ``nft``, ``staking``, ``exposure``, which one
-        request for each account reads; or only ``contracts``, which a node answers: whether an
-        account is a contract, and of which code, as ``schema("contracts")``.
+        What to read: some of ``accounts``, ``ft``, ``nft``, ``staking`` and ``exposure``, with one
+        request per account; or only ``contracts``, from a node: whether an account is a
+        contract, and its code, as ``schema("contracts")``.
     out
         The folder to write to: a new one, or one with a run of the same views to continue; or
         an fsspec address such as ``"s3://bucket/run"``.
@@ -104,14 +104,14 @@ def collect(
         ``"local"``, or a `dask.distributed.Client`, whose workers then send the requests and
         write the files; they share the rate.
     in_flight
-        Maximum number of concurrent requests; None is that of the ledger.
+        Maximum number of concurrent requests; None is the ledger's limit.
     rate
-        Maximum number of requests a second, up to that of the ledger; None is that of the
-        ledger. It is lowered automatically while the host rate limits requests.
+        Maximum number of requests a second, up to the ledger's limit; None is the ledger's
+        limit. It is lowered automatically while the host rate limits requests.
     resume
         Whether to continue a run in `out`; False raises if `out` has anything in it.
     retry_failed
-        Whether to request the accounts again that failed before.
+        Whether to request accounts again that failed before.
     dry_run
         Whether to only print what would be requested and written.
     column
@@ -191,7 +191,7 @@ class SourceRun(Run):
         self.total = source.total
 
     def remaining(self, commits: Sequence[Commit]) -> Iterator[Subject]:
-        """Yield the subjects that are not stored; raise if the others are of another source."""
+        """Yield the subjects that are not stored; raise if the source is another one."""
         return remaining_subjects(self._source, commits)
 
     def count_remaining(self, commits: Sequence[Commit]) -> tuple[int | None, dict[str, int]]:
@@ -218,7 +218,7 @@ class AccountRun(SourceRun):
         self._liquid_tokens = liquid_tokens
 
     def manifest(self, ledger: Ledger, folder: Folder) -> Manifest:  # noqa: ARG002 - the folder adds nothing
-        """Return the manifest, with the liquid tokens if they count."""
+        """Return the manifest, with the liquid tokens if the exposure is read."""
         liquid: list[str] = []
         if "exposure" in self._views:
             liquid = sorted(resolve_liquid_tokens(ledger, self._liquid_tokens))

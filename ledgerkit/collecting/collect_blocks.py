@@ -99,16 +99,16 @@ def collect_blocks(
     """
     Read the final blocks from `start` to before `stop`, and their contents, into a Parquet dataset.
 
-    Blocks are read from the block documents, in archives of ten blocks for each request, or from
-    a node, whole or with many requests for each block; all give the same rows. The run can be
+    Blocks are read from the block documents, in archives of ten blocks per request, or from a
+    node, as whole blocks or with many requests per block; all give the same rows. The run can be
     killed at any moment: the same call continues it, without losing or repeating a row.
 
     A height that is not complete in all tables is a row of the table ``errors``: of kind
     ``failed`` if the block or a part of it could not be read, of kind ``skipped`` if the chain
     has no block there, as the parent of the next block shows. It is of kind ``waiting`` if
     transactions of the block are not final in time, for example because a receipt waits for
-    data: what is known is in the tables, and each later call over this height requests it
-    again, until it is complete. Another range, wider or elsewhere, can be added to the same
+    data: the tables have the rows known so far, and each later call over this height requests
+    it again, until it is complete. Other ranges, wider or elsewhere, can be added to the same
     folder.
 
     Parameters
@@ -116,22 +116,21 @@ def collect_blocks(
     views
         What to read: some of ``blocks``, ``chunks``, ``transactions``, ``receipts``,
         ``events`` and ``transfers``; from whole blocks also ``outcomes`` and ``actions`` (of
-        all receipts that a block executed), ``balances`` and ``data_receipts``. None is
-        all that the source has.
+        all receipts that a block executed), ``balances`` and ``data_receipts``. None reads
+        all views that the source has.
     out
         The folder to write to: a new one, or one with a run of the same views to continue; or
         an fsspec address.
     source
-        ``"documents"`` (a tenth of a request for each height), or ``"rpc"``: one request for each
-        height, one more for each new chunk, and for receipts, events and transfers one
-        more for each transaction. ``"indexer_rpc"`` reads whole blocks from a node of your own,
-        which has to serve them and to track all shards: two requests for each height. None is
-        documents if the network has them.
+        ``"documents"`` (one request per ten heights), or ``"rpc"``: one request per height, one
+        more per new chunk, and for receipts, events and transfers one more per transaction.
+        ``"indexer_rpc"`` reads whole blocks from a node of your own, which has to serve them and
+        to track all shards: two requests per height. None is documents if the network has them.
     verify
-        Store only what is proved: whole headers are hashed and linked, validators with more than
+        Store only proved blocks: whole headers are hashed and linked, validators with more than
         two thirds of the stake approved them, and they commit to all outcomes of a block. A height
-        that is not proved is a ``failed`` row of ``errors``. It needs whole blocks, of which
-        ``source="rpc"`` has none, and a node for the validators of each epoch.
+        that is not proved is a ``failed`` row of ``errors``. It needs whole blocks, which
+        ``source="rpc"`` lacks, and a node for the validators of each epoch.
     workers
         Number of processes of this machine to read and write with; they share the rate. It needs
         ``ledgerkit[dask]``; in a script, call it below ``if __name__ == "__main__":``.
@@ -139,18 +138,18 @@ def collect_blocks(
         ``"local"``, or a `dask.distributed.Client`, whose workers then send the requests and
         write the files; they share the rate.
     in_flight
-        Maximum number of concurrent requests; None is that of the ledger.
+        Maximum number of concurrent requests; None is the ledger's limit.
     rate
-        Maximum number of requests a second, up to that of the ledger; None is that of the
-        ledger.
+        Maximum number of requests a second, up to the ledger's limit; None is the ledger's
+        limit.
     resume
         Whether to continue a collection in `out`.
     retry_failed
         Whether to request heights again that failed before, in the stored parts that the
         range overlaps.
     dry_run
-        Whether to only print what would be done. The final block and those that `start` and
-        `stop` refer to are requested all the same.
+        Whether to only print what would be done. The final block and the blocks that `start` and
+        `stop` refer to are requested even so.
     part_size
         Maximum number of heights in one set of files. A part is stored when it is full or a
         minute old, so a killed run loses at most a minute.
@@ -159,9 +158,9 @@ def collect_blocks(
     -------
     collection
         The same as `open_collection` returns; with ``dry_run=True`` a `Plan`. Receipts, events
-        and transfers are those of the transactions that the range includes, in whichever block
-        they ran. ``finished`` is True if the last call reached the end of its range; heights
-        that are not complete are then rows of ``errors``.
+        and transfers belong to the transactions that the range includes, whichever block the
+        receipts ran in. ``finished`` is True if the last call reached the end of its range;
+        heights that are not complete are then rows of ``errors``.
 
     Raises
     ------
@@ -193,7 +192,7 @@ def collect_blocks(
     EXPERIMENTAL_validators_ordered and block; or block; chunk; tx_status, on older nodes
     EXPERIMENTAL_tx_status, with block for heights and times and EXPERIMENTAL_protocol_config for
     shards; or block and EXPERIMENTAL_indexer_block, with EXPERIMENTAL_receipt_to_tx for receipts
-    that transactions before the range led to.
+    of transactions before the range.
 
     Examples
     --------
@@ -240,7 +239,7 @@ def _choose_source(ledger: Ledger, source: str | None) -> str:
 def blocks_manifest(
     ledger: Ledger, source: str, views: str | Iterable[str] | None, *, verify: bool = False
 ) -> Manifest:
-    """Return the manifest of the run; raise if the source lacks a view, or proves nothing."""
+    """Return the manifest of the run; raise if the source lacks a view or can't be verified."""
     validation.flag(verify, "verify")
     if verify and (source == "rpc" or ledger.network.address("rpc") is None):
         expected = 'False, or source="documents" and a network with a JSON-RPC endpoint'
@@ -269,7 +268,7 @@ def read_final(ledger: Ledger, source: str) -> BlockHeader:
         return final_header(ledger)
     header = NodeHeaders(ledger).final()
     if source == "indexer_rpc":
-        ledger.send(rpc.indexer_block(header.hash))  # a node that does not serve it says so at once
+        ledger.send(rpc.indexer_block(header.hash))  # raises at once if the node does not serve it
     return header
 
 
@@ -284,7 +283,7 @@ class BlockRun(Run):
         return self._manifest
 
     def open(self, ledger: Ledger, manifest: Manifest) -> BlockReader | DocumentReader:
-        """Find the heights of the range; raise if one of them is not final."""
+        """Resolve the heights of the range; raise if one of them is not final."""
         head = read_final(ledger, manifest.source).height
         self.span = intervals.final_blocks(ledger, self._ends, lambda: head)
         if self.span.stop > head + 1:
@@ -292,13 +291,13 @@ class BlockRun(Run):
             name = "stop" if self.span else "start"
             raise InvalidRequestError.refuse(name, self.span.stop, expected)
         self.total = len(self.span)
-        self.settled = head - LOOK_AHEAD
+        self.retry_limit_position = head - LOOK_AHEAD
         if manifest.source == "rpc":
             return BlockReader(manifest.views)
         return DocumentReader(manifest.views, manifest.source, verify=manifest.verified)
 
     def request(self, manifest: Manifest) -> tuple[str, int]:
-        """Return the archives, or the requests to a node that read the views of a height."""
+        """Return the requests that read the views, and the number of heights per request."""
         if manifest.source == "documents":
             return "archive of ten blocks", BLOCKS
         if manifest.source == "indexer_rpc":

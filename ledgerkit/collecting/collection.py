@@ -69,8 +69,8 @@ class Collection:
     A collection of accounts or blocks, as stored when it was opened.
 
     Amounts are exact in every reader. `pandas` and `dask` also return amounts of 39 digits. The
-    files have null for these, and their digits in ``balance_text``: so have `arrow` and `dataset`.
-    A query of `duckdb` or `polars` that reads such a null is an error: omit these rows with
+    files, `arrow` and `dataset` have null for these, and their digits in ``balance_text``. A
+    query of `duckdb` or `polars` that reads such a null is an error: omit these rows with
     ``WHERE balance_text IS NULL``.
 
     Parameters
@@ -96,7 +96,7 @@ class Collection:
 
     @property
     def tables(self) -> tuple[str, ...]:
-        """The names of the tables: one for each view, ``subjects`` (those read) and ``errors``."""
+        """The names of the tables: the views, ``subjects`` (entries read) and ``errors``."""
         return self.files.tables
 
     @property
@@ -111,7 +111,7 @@ class Collection:
 
     @property
     def n_subjects(self) -> int:
-        """The number of entries of the source that were processed, failed ones included."""
+        """The number of processed entries of the source, including failed ones."""
         return self.files.n_subjects
 
     @property
@@ -209,8 +209,8 @@ class Collection:
         """
         Read the manifest, the commits and all files again, and compare them with their digests.
 
-        Every reader does this with a file before it is read for the first time from this
-        collection; `check_files` also finds what was damaged since, in all tables at once.
+        Every reader checks a file before this collection first reads it; `check_files` also finds
+        later damage, in all tables at once.
 
         Raises
         ------
@@ -246,7 +246,7 @@ class Collection:
         table
             One of `tables`.
         columns
-            Some of its columns; None is all of them.
+            Columns to read; None is all.
         account_ids
             Read only the rows of these accounts.
 
@@ -301,23 +301,23 @@ class Collection:
 
     def traces(self, tx_hashes: Iterable[str], *, ledger: Ledger | None = None) -> Traces:
         """
-        Put transactions of a collection of blocks together, as `ledgerkit.traces` reads them.
+        Build traces of transactions in a collection of blocks, as `ledgerkit.traces` reads them.
 
         Parameters
         ----------
         tx_hashes
-            The transactions' hashes. Their blocks and those in which their receipts ran must be
-            in the collection: a trace without later blocks is that of an unfinished transaction.
+            The transactions' hashes. Their blocks and the blocks in which their receipts ran must
+            be in the collection: without later blocks a transaction looks unfinished.
         ledger
             The ledger to read the protocol's rules from, and the metadata of tokens for
             explanations. With None no request is sent, and the contracts' share of burnt gas is
-            unknown, as the notes of each trace say.
+            unknown, as each trace notes.
 
         Returns
         -------
         traces
-            A mapping from hash to `Trace`, in the order of `tx_hashes`; its frames are those of
-            `ledgerkit.traces`.
+            A mapping from hash to `Trace`, in the order of `tx_hashes`; its frames are the same
+            as from `ledgerkit.traces`.
 
         Raises
         ------
@@ -527,12 +527,11 @@ class Collection:
         read = partial(_partition, self.files.folder, table, self.files.schema(table))
         library = require("dask.dataframe", "dask", "A Dask frame")
         config = require("dask.config", "dask", "A Dask frame")
-        with config.set({"dataframe.convert-string": False}):  # it would turn lists into text
+        with config.set({"dataframe.convert-string": False}):  # it would convert lists to text
             return library.from_map(read, commits or [None], meta=build.empty_frame(name)[declared])
 
 
 def _partition(folder: Folder, table: str, schema: Any, commit: Commit | None) -> pd.DataFrame:
-    """Read the rows of one part, after comparing its file with the commit."""
     if commit is None:
         return arrow_tables.frame(table, schema.empty_table())
     rows = read_table(folder, commit, table, schema)

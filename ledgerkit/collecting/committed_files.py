@@ -1,4 +1,4 @@
-"""The committed files of a collection: those named in commits, and no others."""
+"""The committed files of a collection: the files that its commits name."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class CommittedFiles:
         self.folder = folder
         self.manifest = manifest
         self.tables = tuple(manifests.table_names(manifest))
-        # Read before the commits: a run that goes on meanwhile only adds commits.
+        # This is read before the commits, because a running process adds commits meanwhile.
         finished = manifests.read_finished(folder)
         self.commits = manifests.read_commits(folder)
         self.n_subjects = manifests.count_subjects(self.commits)
@@ -72,7 +72,7 @@ class CommittedFiles:
         return [file.name for _, file in self.of_table(table)]
 
     def check_sizes(self, table: str) -> None:
-        """Raise as `names` does if a file of a table has not the size in its commit."""
+        """Raise as `names` does if the size of a file differs from its commit."""
         sizes = self.folder.sizes(table)
         for commit, file in self.of_table(table):
             if sizes.get(file.name) != file.size:
@@ -92,7 +92,7 @@ class CommittedFiles:
             ) from None
 
     def check_all(self) -> None:
-        """Check all files; raise `DecodeError` with the names of those that are damaged."""
+        """Check all files; raise `DecodeError` with the names of the damaged ones."""
         errors: dict[str, DecodeError] = {}
         commits: dict[str, None] = {}
         for table in self.tables:
@@ -117,7 +117,7 @@ class CommittedFiles:
         return arrow.library().schema(fields, metadata=full.metadata)
 
     def text_columns(self, table: str) -> dict[str, str]:
-        """Return the names of text columns of large amounts, by those of the number columns."""
+        """Return the text columns of large amounts by their number columns."""
         names = {_column_name(field): field.name for field in self.schema(table)}
         return {name: text for name, text in names.items() if name != text}
 
@@ -147,7 +147,7 @@ class CommittedFiles:
             is_remote = self.folder.filesystem is not None
             if not is_remote or self._checked.issuperset(f.name for _, f in self.of_table(table)):
                 return self.dataset(table).to_table(columns=columns, filter=where)
-            # The check reads whole files: their rows are taken from the same download.
+            # The check downloads whole files: the rows are read from the same download.
             parts = [fields.empty_table().select(columns)]
             open_dataset = arrow.library("pyarrow.dataset").dataset
             for commit, file in self.of_table(table):
@@ -157,14 +157,14 @@ class CommittedFiles:
             return arrow.library().concat_tables(parts)
 
     def check_again(self, tables: Iterable[str]) -> None:
-        """Check all files of some tables, also those that were checked before."""
+        """Check all files of some tables, including files that were checked before."""
         self._checked.clear()
         for table in tables:
             self.names(table)
 
     @contextmanager
     def reading(self, table: str) -> Iterator[None]:
-        """Convert the errors for malformed content; name the file that causes one."""
+        """Convert errors about malformed content; name the file that causes the error."""
         try:
             with parquet.reading(f"the table {table} of {self.folder}", manifests.NEW_FOLDER):
                 yield

@@ -1,4 +1,4 @@
-"""Collecting with a Dask cluster: tasks for parts, each with a ledger of its own."""
+"""Collecting with a Dask cluster: one task per part, each with a separate ledger."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ if TYPE_CHECKING:
     from ledgerkit.collecting.storage import Folder
     from ledgerkit.ledger import Description, Ledger
 
-_MAX_SUBJECTS = 50_000  # of a task: about 2 MB
-_MIN_SUBJECTS = 1_000  # of a task, even if the rate is low: each task writes files of its own
-_MAX_DOCUMENTS = 1_000  # of a task: each has up to a megabyte
-_MAX_LOSSES = 3  # of the same part; Dask itself tries each task four times
+_MAX_SUBJECTS = 50_000  # per task: about 2 MB
+_MIN_SUBJECTS = 1_000  # per task, even at a low rate: each task writes separate files
+_MAX_DOCUMENTS = 1_000  # per task: each has up to a megabyte
+_MAX_LOSSES = 3  # losses of the same part; Dask itself tries each task four times
 _NO_WORKERS_S = 300.0
 _STOP_S = 10.0  # for workers to store their responses when a run ends early
 _POLL_S = 1.0
-_MAX_WORKERS = 1_024  # of this machine
+_MAX_WORKERS = 1_024  # on this machine
 _WORKERS_DIE = f"Find out why the workers die and {errors.RUN_AGAIN}"
 
 
@@ -47,7 +47,7 @@ class PartWork:
     """
     The work of one task, which ends with one commit.
 
-    It reads new subjects; or those of some kinds, such as ``failed``, of a stored part again.
+    It reads new subjects, or rereads subjects of some kinds, such as ``failed``, of a stored part.
     """
 
     start: int  # the position of the first subject of the part
@@ -57,7 +57,7 @@ class PartWork:
     kinds: tuple[str, ...] = ()
 
     def stored(self, folder: Folder) -> Commit | None:
-        """Return the commit if the work is done; one of fewer subjects will be replaced."""
+        """Return the commit if the work is done; a commit of fewer subjects will be replaced."""
         commit = manifests.read_commit(folder, self.start)
         if commit is None:
             return None
@@ -76,7 +76,7 @@ class PartWork:
 
 class _FencedFolder:
     """
-    A folder that refuses files of a task that another worker has done, or whose run has ended.
+    A folder that refuses files of a task that is done or whose run has ended.
 
     A worker that the scheduler considers dead may still be writing while another worker
     does the same task, or after the run has ended.
@@ -142,7 +142,7 @@ class TaskLimits(NamedTuple):
 
 @dataclass(frozen=True)
 class ClusterLimits:
-    """The limits of all tasks together; those of a task are reserved until it ends."""
+    """The limits of all tasks together; each task reserves its limits until it ends."""
 
     in_flight: int
     rate: float | None
@@ -162,12 +162,12 @@ class ClusterLimits:
         return TaskLimits(max(1, in_flight // n_free), rate) if is_enough else None
 
     def part_size(self, job: Job, workers: int) -> int:
-        """Return the number of subjects of a task: the most work that a kill may cost."""
-        most = _MAX_DOCUMENTS if "blocks" in job.reader.surfaces else _MAX_SUBJECTS
+        """Return the number of subjects of a task: the maximum work that a kill may lose."""
+        size = _MAX_DOCUMENTS if "blocks" in job.reader.surfaces else _MAX_SUBJECTS
         if self.rate is not None:
             in_time = math.ceil(self.rate / min(max(workers, 1), self.in_flight) * job.part_s)
-            most = min(most, max(_MIN_SUBJECTS, in_time))
-        return min(job.part_size, most)
+            size = min(size, max(_MIN_SUBJECTS, in_time))
+        return min(job.part_size, size)
 
 
 @dataclass(frozen=True)
@@ -184,10 +184,9 @@ class Task:
         """Store the part, unless another worker did and died after writing the commit."""
         folder = self.job.folder
         _is_active(folder, self.run)
-        return self.work.stored(folder) or self._write(folder)
+        return self.work.stored(folder) or self._write_part(folder)
 
-    def _write(self, folder: Folder) -> Commit:
-        """Store the part with a ledger of its own."""
+    def _write_part(self, folder: Folder) -> Commit:
         fenced = _FencedFolder(folder, self.run, self.work)
         job = replace(self.job, folder=cast("Folder", fenced))
         in_flight, rate = self.limits
@@ -220,7 +219,7 @@ class DaskEngine:
         """
         Read subjects and store them, a part for each task, as `part_writer.write` does.
 
-        The rate of the ledger is that of all workers together. Subjects are read only as fast
+        All workers together keep to the rate of the ledger. Subjects are read only as fast
         as tasks are submitted. Raises `LedgerError` if a worker raised it, or the cluster lost
         the same part several times.
         """
@@ -259,7 +258,7 @@ class DaskEngine:
 
 
 class _DaskRun:
-    """The tasks of a run: submitted, active and lost ones."""
+    """The tasks of a run: active tasks, and lost work to submit again."""
 
     def __init__(self, cluster: Any, job: Job, ledger: Ledger) -> None:
         self._cluster, self._job, self._description = cluster, job, ledger.description()
@@ -306,7 +305,7 @@ class _DaskRun:
         except BaseException:
             self._stop()
             raise
-        # The workers that were killed left unfinished files.
+        # Killed workers may have left unfinished files.
         manifest = manifests.read_manifest(folder := self._job.folder)
         if manifest is not None:
             manifests.remove_uncommitted(folder, manifest, manifests.read_commits(folder))
@@ -339,7 +338,7 @@ class _DaskRun:
         return n_threads
 
     def _completed(self) -> Iterator[tuple[Task, Commit]]:
-        """Wait for tasks; yield those that are stored, and submit those again that were lost."""
+        """Wait for tasks; yield stored tasks with their commits, and requeue lost tasks."""
         from distributed import CancelledError, KilledWorker
 
         with _dask_errors():
@@ -377,7 +376,7 @@ def _split(
 ) -> Iterator[tuple[Subject, ...]]:
     """Split subjects into the parts that tasks write."""
     part: list[Subject] = []
-    extent = Extent(0, 0, 0.0)  # that takes nothing
+    extent = Extent(0, 0, 0.0)  # takes no subject
     for subject in subjects:
         if not extent.takes(subject.position):
             if part:
@@ -414,7 +413,7 @@ def _check_worker(folder: Folder, run: str, description: Description, version: s
 
 @contextmanager
 def _dask_errors() -> Iterator[None]:
-    """Convert the errors of Dask, such as those of a scheduler that is gone."""
+    """Convert the errors of Dask, such as those of a lost scheduler."""
     try:
         yield
     except LedgerError:

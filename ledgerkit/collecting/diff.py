@@ -29,12 +29,12 @@ if TYPE_CHECKING:
     from ledgerkit.collecting.committed_files import CommittedFiles
 
 _SIDES = ("before", "after")
-# The columns that identify a row, beside account_id; of a collection of NFTs token_id is missing.
+# The columns that identify a row together with account_id; rows of NFT collections lack token_id.
 _KEYS = {"ft": ["contract_id"], "nft": ["contract_id", "token_id"], "staking": ["pool_id"]}
 _AMOUNTS = ("accounts", "ft")
 _NO_POSITION = "no_visible_staking_position"
 _NOT_INDEXED = "not_indexed"
-# Limits of DuckDB. What does not fit into memory is spilled to a temporary folder.
+# Limits of DuckDB, which spills tables larger than memory to a temporary folder.
 _LIMITS = {"memory_limit": "500MB", "threads": "4"}
 _BALANCE_CHANGES = ("entered", "left", "grew", "shrank", "became_known", "became_unknown")
 _CHANGES = {
@@ -45,7 +45,7 @@ _CHANGES = {
     "exposure": ("entered", "left", "changed"),
     "contracts": ("entered", "left", "changed"),
 }
-# The columns that are compared, of the views that are not amounts or lists.
+# The compared columns of views that are not amounts or lists.
 _VALUES = {
     "exposure": ["exposure_class", "status"],
     "contracts": ["contract", "code_hash", "code_account_id"],
@@ -146,7 +146,7 @@ def diff(
     Compare two collections: which holdings appeared, disappeared or changed, and by how much.
 
     Accounts that were not read in both are listed and not compared: an account that could
-    not be read has not lost anything. A balance that is pending or broken became unknown.
+    not be read has not lost anything. A balance that became pending or broken is now unknown.
 
     Parameters
     ----------
@@ -162,15 +162,15 @@ def diff(
     Returns
     -------
     diff
-        The changes, and the accounts that were not compared. Only these are kept in memory.
+        The changes, and the accounts that were not compared. Only these are in memory.
 
     Raises
     ------
     DecodeError
         If a file is missing or damaged.
     InvalidRequestError
-        If one is not a collection of accounts, does not have the view, or cannot be compared
-        with the other.
+        If an argument is not a collection of accounts, lacks the view, or cannot be compared
+        with the other collection.
     FileError
         If a file cannot be read, or there is no disk space for temporary files.
 
@@ -213,7 +213,7 @@ def diff(
                 files.check_again(tables)
             raise FileError(operation="compare the collections", reason=cut(error)) from error
     for frame in (comparison.changes, comparison.not_compared):
-        frame.attrs["network"] = sides[0].manifest.network  # the same as of the other side
+        frame.attrs["network"] = sides[0].manifest.network  # both sides have the same network
     return comparison
 
 
@@ -250,7 +250,7 @@ def _compare(connection: Any, view: str, names: AbstractSet[str]) -> Diff:
 
 
 def _status_query(side: str, view: str, keys: Sequence[str]) -> str:
-    """Return the query that creates the table of statuses of one collection's accounts."""
+    """Return the query that creates the table of account statuses of a collection."""
     return f"""
         CREATE TEMP TABLE {side}_status AS
         SELECT subject AS account_id, CASE WHEN subject IN (
@@ -312,7 +312,7 @@ def _changes(view: str, changed: Any, keys: Sequence[str]) -> pd.DataFrame:
 
 
 def _class_changes(changed: Any) -> dict[str, Any]:
-    """Return the columns of changed exposure classes; an account may be not indexed instead."""
+    """Return the columns of changed exposure classes, or of statuses not_indexed."""
     old, new = (_classes(changed, side) for side in _SIDES)
     is_unknown = (old == _NOT_INDEXED) | (new == _NOT_INDEXED)
     conditions = [is_unknown, old == _NO_POSITION, new == _NO_POSITION]
@@ -342,17 +342,17 @@ def _classes(changed: Any, side: str) -> np.ndarray:
     return labels
 
 
-def _select(conditions: Sequence[np.ndarray], words: Sequence[str], default: str) -> np.ndarray:
-    return np.select(conditions, [np.array(word) for word in words], default).astype(object)
+def _select(conditions: Sequence[np.ndarray], labels: Sequence[str], default: str) -> np.ndarray:
+    return np.select(conditions, list(map(np.array, labels)), default).astype(object)
 
 
 def _balance_changes(changed: Any) -> Iterator[tuple[str, Any]]:
     """Yield the columns of changed balances; a token that is not listed has balance 0."""
     old, new = (_balances(changed, side) for side in _SIDES)
     old_unknown, new_unknown = old.isna().to_numpy(), new.isna().to_numpy()
-    known = ~(old_unknown | new_unknown)
+    both_known = ~(old_unknown | new_unknown)
     comparisons = ((old == 0) & (new > 0), (old > 0) & (new == 0), old < new, old > new)
-    conditions = [c.to_numpy(dtype=bool, na_value=False) & known for c in comparisons]
+    conditions = [c.to_numpy(dtype=bool, na_value=False) & both_known for c in comparisons]
     conditions += [old_unknown & ~new_unknown, new_unknown & ~old_unknown]
     yield "change", _select(conditions, _BALANCE_CHANGES, "")
     yield "before", old.array

@@ -94,43 +94,43 @@ def follow(
     ledger: Ledger | None = None,
 ) -> Following[FollowedBlock] | Following[pd.DataFrame]:
     """
-    Follow the chain: an iterator of its final blocks, each once and in order, as they come.
+    Follow the chain: iterate over its final blocks, each once and in order, as they are produced.
 
-    It waits at the head of the chain, repeats requests that fail, and checks that each block
-    follows on the one before, so that no block is left out. A height without a block is passed
-    over once the next block proves that the chain skipped it. Old blocks are read in archives
-    of ten until the head is reached.
+    The iterator waits at the head of the chain, repeats requests that fail, and checks that each
+    block follows its predecessor, so that no block is left out. A height without a block is
+    passed over once the next block proves that the chain skipped it. Old blocks are read in
+    archives of ten until the head is reached.
 
     Parameters
     ----------
     views
         What to read: some of ``blocks``, ``chunks``, ``transactions``, ``outcomes``,
         ``actions``, ``balances`` and ``data_receipts``, which come with their block; and of
-        ``receipts``, ``events`` and ``transfers``, those of the transactions that the block
-        includes. With these a block comes once their receipts have run, a few blocks later.
-        The name of one view yields its frames alone.
+        ``receipts``, ``events`` and ``transfers`` of the transactions that the block includes.
+        With the latter a block comes once their receipts have run, a few blocks later. The name
+        of one view yields only its frames.
     source
-        Where from: ``"documents"``, the block documents; or ``"indexer_rpc"``, a node of your own,
+        The source: ``"documents"``, the block documents; or ``"indexer_rpc"``, a node of your own,
         which has to serve whole blocks and to track all shards.
     out
         A folder to store the blocks in as well, as `collect_blocks` does: a new one, or one
         with a collection of the same views, which is continued after its last block, not at
         `start`.
     max_blocks
-        Number of blocks after which to stop; None is without end.
+        Number of blocks after which to stop; None has no end.
     stop
-        The block before which to stop, given as `start`; a height or a time may be to come. None
-        is without end.
+        The block before which to stop, in the same forms as `start`; also a future height or time.
+        None has no end.
     progress
         Whether to show the last block, and how far behind the head it is, while waiting.
 
     Returns
     -------
     blocks
-        An iterator of `FollowedBlock`, a mapping of a frame to each view; for the name of one
-        view of its frames, whose ``attrs`` have ``block_height`` and ``behind``, the number of
-        heights up to the head. Closing it stores what has been yielded, as do Ctrl-C and the
-        end of the process.
+        An iterator of `FollowedBlock`, a mapping from view to frame; for the name of one view an
+        iterator of its frames, whose ``attrs`` have ``block_height`` and ``behind``, the number
+        of heights up to the head. Closing the iterator stores the yielded blocks, as do Ctrl-C
+        and the end of the process.
 
     Raises
     ------
@@ -143,7 +143,7 @@ def follow(
         From the iterator, if there is no usable response for ten minutes.
     UnmatchedResponseError
         If the last final block is of another network than the node; and from the iterator if a
-        block does not follow on the one before: it is of another chain.
+        block does not follow its predecessor: it is of another chain.
     DecodeError
         From the iterator, if a document does not have the documented form.
     FileError
@@ -162,8 +162,8 @@ def follow(
     epoch.
 
     A receipt can wait for data for 200 blocks, and longer on congested shards. Once the
-    documents that wait for it have 64 MiB, its block comes with the rows known so far, and its
-    attribute ``waiting`` says so. In `out` such a block is a row of ``errors`` of kind
+    documents that wait for it have 64 MiB, its block comes with the rows known so far, and the
+    attribute ``waiting`` is set. In `out` such a block is a row of ``errors`` of kind
     ``waiting``, and the next call of `follow` or `collect_blocks` for this folder completes it.
 
     Examples
@@ -205,16 +205,16 @@ def follow(
 def _interval(
     ledger: Ledger, ends: Ends, source: str, max_blocks: int | None, *, is_stored: bool
 ) -> tuple[int, Target]:
-    """Return the first height, which is 0 for a folder with blocks, and where to stop."""
+    """Return the first height, which is 0 for a folder with blocks, and the target."""
     start, stop = ends["start"], ends.get("stop")
-    time_ns = None if stop is None else stop.timestamp_ns  # it may be to come
+    time_ns = None if stop is None else stop.timestamp_ns  # it may be in the future
     is_final = start.params == {"finality": "final"}
     omitted = {"start": is_stored or is_final, "stop": time_ns is not None}
     heights = intervals.heights(
         ledger, {name: end for name, end in ends.items() if not omitted[name]}
     )
     if is_final and not is_stored:
-        heights["start"] = read_final(ledger, source).height  # the last final one of the source
+        heights["start"] = read_final(ledger, source).height  # the last final block of the source
     return heights.get("start", 0), Target(heights.get("stop"), time_ns, max_blocks)
 
 
@@ -235,16 +235,16 @@ class FollowedBlock(Mapping[str, pd.DataFrame]):
     Parameters
     ----------
     height
-        Its height.
+        The height of the block.
     time
-        Its time.
+        The time of the block.
     behind
-        Number of heights between it and the last final block when it was passed on.
+        Number of heights between it and the last final block when it was yielded.
     waiting
-        Why transactions of it are not complete: receipts of them have not run in the blocks that
-        were read; None if they are complete, or if no view needs their receipts.
+        The reason that its transactions are not complete: receipts are pending in the blocks
+        that were read. None if they are complete, or if no view needs their receipts.
     network
-        The name of its network.
+        The name of the network.
     tables
         A `pyarrow.Table` for each view.
 
@@ -291,14 +291,14 @@ class FollowedBlock(Mapping[str, pd.DataFrame]):
 
 
 class Target(NamedTuple):
-    """Where to stop: before a height or a time, after a number of blocks; None is nowhere."""
+    """The end: before a height or a time, or after a number of blocks; None is no limit."""
 
     height: int | None = None
     time_ns: int | None = None
     max_blocks: int | None = None
 
     def is_reached(self, height: int, time_ns: int | None) -> bool:
-        """Return True for a height, or the time of its block, that is not passed on."""
+        """Return True if a height, or the time of its block, is not before the target."""
         if self.height is not None and height >= self.height:
             return True
         return self.time_ns is not None and time_ns is not None and time_ns >= self.time_ns
@@ -316,17 +316,17 @@ class _Chain:
     folder: Folder | None = None
 
     def follow(self) -> Generator[FollowedBlock, None, None]:
-        """Yield the blocks; those passed on are stored when the generator is closed."""
+        """Yield the blocks; yielded blocks are stored when the generator is closed."""
         try:
             if self.folder is None:
-                yield from self._pass_on(self.start, None, lambda _: None)
+                yield from self._yield_blocks(self.start, None, lambda _: None)
             else:
                 yield from self._store(self.folder)
         finally:
             self.line.clear()
 
     def _store(self, folder: Folder) -> Iterator[FollowedBlock]:
-        """Complete what waits in the folder, then store blocks after those that it has."""
+        """Complete the waiting blocks of the folder, then store the blocks after its last one."""
         job = Job(folder, self._reader())
         with manifests.writing(folder, self.manifest) as stored, closing(PartWriter(job)) as writer:
 
@@ -340,15 +340,15 @@ class _Chain:
             commits = manifests.read_commits(folder)
             start = commits[-1].stop if commits else self.start
             try:
-                yield from self._pass_on(start, _last_block(folder, commits), add)
+                yield from self._yield_blocks(start, _last_block(folder, commits), add)
             finally:
                 writer.finish()
                 manifests.write_finished(folder)
 
-    def _pass_on(
+    def _yield_blocks(
         self, start: int, previous: Link | None, add: Callable[[Outcome], object]
     ) -> Iterator[FollowedBlock]:
-        """Yield the block of each height up to the target, and store what was read of it."""
+        """Yield the block of each height up to the target, and store its outcome."""
         reader = self._reader()
         for outcome, head in self._limited(self._read(start, previous)):
             height, contents = outcome.subject.position, outcome.value
@@ -357,7 +357,7 @@ class _Chain:
                 self.line.clear()
                 try:
                     yield block
-                finally:  # it was passed on, also if the iterator is closed now
+                finally:  # the block was yielded, even if the iterator is closed now
                     add(outcome)
             else:
                 add(outcome)
@@ -394,7 +394,7 @@ class _Chain:
         """
         Yield heights in order, each with the height of the head.
 
-        A height comes once its transactions are complete, or wait for too long.
+        A height comes once its transactions are complete, or have waited too long.
         """
         source, reader = self.manifest.source, self._reader()
         feed = DocumentFeed(self.ledger, start, self._show, source=source, previous=previous)
@@ -409,7 +409,7 @@ class _Chain:
                 for contents in window.add(read):
                     outcome = outcome_of(contents)
                     if outcome.subject.problem is None and isinstance(outcome.value, LedgerError):
-                        raise outcome.value  # it contradicts an earlier block
+                        raise outcome.value  # the block contradicts an earlier one
                     yield outcome, feed.head
 
     def _reader(self) -> DocumentReader:
@@ -420,7 +420,7 @@ class _Chain:
 
 
 def _repeat(feed: DocumentFeed, read: Callable[[], object]) -> None:
-    """Read something until there is a response, or an error that would not pass."""
+    """Call `read` until it succeeds; raise errors that are not temporary."""
     while True:
         try:
             read()
@@ -444,7 +444,7 @@ def _close(steps: Generator[Any, None, None]) -> None:
         steps.close()
 
 
-# The iterators that are open, by folder: the traceback of an interrupted loop keeps its own alive.
+# The open iterators by folder: the traceback of an interrupted loop keeps its iterator alive.
 _open: weakref.WeakValueDictionary[str, Following[Any]] = weakref.WeakValueDictionary()
 _superseded: weakref.WeakSet[Following[Any]] = weakref.WeakSet()
 
@@ -456,9 +456,9 @@ class Following(Iterator[T], Generic[T]):
     Parameters
     ----------
     steps
-        Yields the blocks.
+        The generator of the blocks.
     folder
-        The path of the folder that they are stored in; empty if they are not.
+        The path of the folder that stores the blocks; empty without a folder.
 
     Examples
     --------
@@ -474,7 +474,7 @@ class Following(Iterator[T], Generic[T]):
         if folder:
             earlier, _open[folder] = _open.get(folder), self
             if earlier is not None:
-                with suppress(ValueError):  # another thread runs it, and so the folder is locked
+                with suppress(ValueError):  # another thread runs it, so the folder is locked
                     earlier.close()
                     _superseded.add(earlier)
 
@@ -488,7 +488,7 @@ class Following(Iterator[T], Generic[T]):
 
     def close(self) -> None:
         """
-        Stop, and store the blocks that were yielded; calling it again does nothing.
+        Stop, and store the yielded blocks; further calls do nothing.
 
         Examples
         --------

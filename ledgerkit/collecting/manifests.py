@@ -1,10 +1,9 @@
 """
 The manifest of a collection, which describes its run, and one commit for each stored part.
 
-A document may have been damaged on the disk, or written by somebody else. Each ends with the
-checksum of its other bytes, and a commit has the SHA-256 of each of its files, so damage is
-noticed. Whoever changes a document on purpose can compute the checksum too, so a name in a
-document is used only if a run would have written the same name.
+Documents may be damaged on the disk, or written by somebody else. Each ends with the checksum of
+its other bytes, and a commit has the SHA-256 of its files, so damage is noticed. An attacker can
+compute the checksum, too: names in a document are only used if a run would write the same names.
 """
 
 from __future__ import annotations
@@ -33,8 +32,8 @@ if TYPE_CHECKING:
     from ledgerkit.collecting.storage import Folder
 
 FORMAT = 2
-SOURCES = ("documents", "rpc", "indexer_rpc")  # of blocks
-# The outcomes of a subject. Of a waiting one, rows are stored, and a later run completes them.
+SOURCES = ("documents", "rpc", "indexer_rpc")  # sources of blocks
+# The outcomes of a subject. A waiting subject has stored rows, which a later run completes.
 OK, FAILED, WAITING = "ok", "failed", "waiting"
 MALFORMED, DUPLICATE, SKIPPED = "malformed", "duplicate", "skipped"
 OUTCOMES = (OK, FAILED, WAITING, MALFORMED, DUPLICATE, SKIPPED)
@@ -42,7 +41,7 @@ _MANIFEST, _FINISHED, _COMMITS = "manifest.json", "finished.json", "commits"
 # `STOP` follows the id of a run that is about to stop.
 _RUN, STOP = ".run", " stops"
 MAX_PART_SIZE = 10**6  # subjects
-_MAX_BYTES = 2**20  # of a document; theirs are a few thousand
+_MAX_BYTES = 2**20  # per document; most have a few thousand
 _PART_NAME = re.compile(r"part-\d{12,}(-\d+)?\.parquet")
 
 _MAX_COUNT = 2**63 - 1
@@ -58,9 +57,9 @@ class Manifest(msgspec.Struct, frozen=True):
     views: list[str]
     schemas: dict[str, list[tuple[str, str]]]
     liquid_tokens: list[str] = []
-    heights: tuple[Count | None, Count] | None = None  # of statements: both ends
-    source: str = ""  # of blocks: where the first run read them
-    verified: bool = False  # of blocks: whether only proved ones are stored
+    heights: tuple[Count | None, Count] | None = None  # both ends, for statements only
+    source: str = ""  # the source of blocks in the first run
+    verified: bool = False  # True if only proved blocks are stored
     format: Count = FORMAT
     ledgerkit: str = __version__
     created_at: str = ""
@@ -80,7 +79,7 @@ class Commit(msgspec.Struct, frozen=True):
 
     start: Count
     stop: Count
-    digest: str  # of the texts of its subjects
+    digest: str  # digest of the texts of the subjects
     files: dict[str, File]
     counts: dict[str, Count]
     began_at: str
@@ -99,20 +98,20 @@ class Commit(msgspec.Struct, frozen=True):
 
     @property
     def next_generation(self) -> int:
-        """The generation of the part when it is written again."""
-        return (self.generation + 1) % _MAX_COUNT  # no run gets there, but a document may
+        """The generation of the part when it is rewritten."""
+        return (self.generation + 1) % _MAX_COUNT  # only a forged document reaches it
 
     @property
     def remedy(self) -> str:
         """The remedy if the part is damaged."""
-        return _requested_again(self.path)
+        return _commit_remedy(self.path)
 
 
 def _commit_path(start: int) -> str:
     return f"{_COMMITS}/{start:012d}.json"
 
 
-def _requested_again(path: str) -> str:
+def _commit_remedy(path: str) -> str:
     return f"Remove {path}: the next collect() requests its part again."
 
 
@@ -150,8 +149,8 @@ def table_names(manifest: Manifest) -> list[str]:
 
 
 def table_schemas(views: Sequence[str]) -> dict[str, list[tuple[str, str]]]:
-    """Return the columns of each table with their dtypes, as they are stored."""
-    stored = {"i129": "object"}  # as digits, which both are in files
+    """Return the stored columns of each table with their dtypes."""
+    stored = {"i129": "object"}  # both are stored as digits
     return {
         table: [
             (column.name, stored.get(column.dtype, column.dtype))
@@ -162,7 +161,7 @@ def table_schemas(views: Sequence[str]) -> dict[str, list[tuple[str, str]]]:
 
 
 def new_manifest(kind: str, network: str, views: Sequence[str], **members: Any) -> Manifest:
-    """Return the manifest of a new run; `members` are those that only its kind has."""
+    """Return the manifest of a new run; `members` are specific to its kind."""
     return Manifest(
         kind=kind,
         network=network,
@@ -274,9 +273,9 @@ def read_commit(folder: Folder, start: int) -> Commit | None:
 
 def _read_commit(folder: Folder, path: str) -> Commit | None:
     """Read a commit; raise `DecodeError` if no run can have written it."""
-    commit: Commit | None = _read(folder, path, Commit, _requested_again(path))
+    commit: Commit | None = _read(folder, path, Commit, _commit_remedy(path))
     for problem in _commit_problems(commit, path) if commit else ():
-        raise _impossible(folder, path, problem, _requested_again(path))
+        raise _impossible(folder, path, problem, _commit_remedy(path))
     return commit
 
 
@@ -310,7 +309,7 @@ def marked_run(folder: Folder) -> Iterator[None]:
     """
     Write a new run id to the folder, which makes the workers of earlier runs stop.
 
-    If the run fails the id remains, so that its own workers can still store their responses.
+    If the run fails the id remains, so that its workers can still store their responses.
     """
     folder.write(_RUN, uuid.uuid4().hex.encode())
     yield
@@ -323,7 +322,7 @@ def current_run(folder: Folder) -> str:
 
 
 def request_stop(folder: Folder, run_id: str) -> None:
-    """Make the workers of a run store the responses they have, and stop."""
+    """Make the workers of a run store their responses, and stop."""
     folder.write(_RUN, f"{run_id}{STOP}".encode())
 
 
@@ -334,13 +333,13 @@ def write_finished(folder: Folder) -> None:
 
 
 def read_finished(folder: Folder) -> Finished | None:
-    """Return the record that the end of the source was reached, if there is one."""
+    """Return the record that the end of the source was reached, if it exists."""
     finished: Finished | None = _read(folder, _FINISHED, Finished, _WRITTEN_AGAIN)
     return finished
 
 
 def remove_uncommitted(folder: Folder, manifest: Manifest, commits: Sequence[Commit]) -> None:
-    """Remove the files that a killed process left: those in no commit."""
+    """Remove the files of killed processes, which no commit names."""
     committed = {file.name for commit in commits for file in commit.files.values()}
     folder.remove_temporary(".")
     folder.remove_temporary(_COMMITS)

@@ -1,4 +1,4 @@
-"""Subjects and the responses to them, in order; and when a run must stop requesting."""
+"""Subjects with their responses, in order, and the errors that end a run."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 BATCH = 256
 MAX_RATE_LIMITED_S = 600.0
-_MAX_UNANSWERED = 64  # so many subjects in a row without a response: the service is down
+_MAX_UNANSWERED = 64  # subjects in a row without a response, after which the service is down
 
 
 class Outcome(NamedTuple):
@@ -36,10 +36,10 @@ class SubjectReader(Protocol):
     """The requests for one kind of subject, and the tables made of the responses."""
 
     noun: str  # the plural noun for the subjects, such as "accounts"
-    surfaces: tuple[Surface, ...]  # those that are sent requests
+    surfaces: tuple[Surface, ...]  # the surfaces that are sent requests
 
     def read(self, ledger: Ledger, subjects: Iterable[Subject]) -> Iterator[list[Outcome]]:
-        """Request subjects; yield their outcomes in order, a batch at a time; see `read_held`."""
+        """Request subjects; yield their outcomes in order, in batches; see `read_outcomes`."""
         ...
 
     def tables(self, outcomes: Sequence[Outcome]) -> dict[str, Any]:
@@ -55,20 +55,20 @@ def read_each(
 
     Subjects with a problem are passed on without a request.
     """
-    requests = ((each, call(each.text) if each.problem is None else None) for each in subjects)
+    requests = ((s, call(s.text) if s.problem is None else None) for s in subjects)
     wait_s = MAX_RATE_LIMITED_S
     for pairs in ledger.session.stream_pairs(requests, size=BATCH, rate_limit_wait_s=wait_s):
         yield [Outcome(*pair) for pair in pairs]
 
 
-def read_held(
+def read_outcomes(
     reader: SubjectReader, ledger: Ledger, subjects: Iterable[Subject]
 ) -> Iterator[list[Outcome]]:
     """
     Read subjects; outcomes without a response wait until a later subject has one.
 
     If the service is down they are not stored as failed. A request that was not sent, because
-    the host is down, ends the run like many subjects in a row without a response.
+    the host is down, ends the run, as do many subjects in a row without a response.
 
     Raises `AuthError` if the host refuses the API key, `RateLimitedError` if every request is
     rate limited for ten minutes, and `TransportError` if the service is down.
@@ -81,13 +81,13 @@ def read_held(
             value = outcome.value
             if isinstance(value, AuthError | RateLimitedError):
                 yield ready + unanswered
-                raise _final(value)
+                raise _ending_error(value)
             if _is_unanswered(value):
                 unanswered.append(outcome)
                 n_unanswered += 1
                 if n_unanswered >= _MAX_UNANSWERED or value.not_sent:
                     yield ready
-                    raise _no_response(n_unanswered, reader.noun, value)
+                    raise _no_response_error(n_unanswered, reader.noun, value)
             elif value is None and 0 < len(unanswered) < BATCH:  # it was not requested
                 unanswered.append(outcome)
             else:
@@ -102,13 +102,13 @@ def _is_unanswered(value: object) -> bool:
     return isinstance(value, TransportError) and not isinstance(value, TransactionTimeoutError)
 
 
-def _final(error: AuthError | RateLimitedError) -> LedgerError:
-    """Return the error that ends a run; after many attempts it says that the run continues."""
+def _ending_error(error: AuthError | RateLimitedError) -> LedgerError:
+    """Return the error that ends a run; a rate limit error advises to continue the run."""
     if isinstance(error, AuthError):
         return error
     return RateLimitedError(error.sentence, remedy=f"{error.remedy} Then {RUN_AGAIN}")
 
 
-def _no_response(count: int, noun: str, last: TransportError) -> TransportError:
+def _no_response_error(count: int, noun: str, last: TransportError) -> TransportError:
     sentence = f"{count} {noun} in a row had no response; the last: {last.sentence}"
     return TransportError(sentence, remedy=f"Wait a while and {RUN_AGAIN}", request=last.request)

@@ -1,7 +1,7 @@
 """
-The Parquet files of a part: its consecutive subjects appear in all of them, or in none.
+The Parquet files of a part: its consecutive subjects appear in all files or in none.
 
-A file that is read is compared with its commit before its rows are used.
+A file is compared with its commit before its rows are used.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ _DICTIONARY_COLUMNS = (  # columns with many repeated values
 
 
 class _HashedFile:
-    """A file open for writing, with the size and SHA-256 of what was written to it."""
+    """A file open for writing, with the size and SHA-256 of the written bytes."""
 
     def __init__(self, file: IO[bytes]) -> None:
         self._file, self.hash, self.size = file, hashlib.sha256(), 0
@@ -68,7 +68,7 @@ class _HashedFile:
         return n_bytes
 
     def discard(self) -> None:
-        """Write no more to the file; the rest is lost."""
+        """Ignore further writes."""
         self._file = BytesIO()
 
 
@@ -114,7 +114,7 @@ class Part:
     """
     A part being written, from the position of its first subject.
 
-    If it was stored before, its files and outcomes replace those of the stored one.
+    If the part was stored before, its files and outcomes replace the stored ones.
     """
 
     def __init__(self, folder: Folder, start: int, stored: Commit | None = None) -> None:
@@ -151,7 +151,7 @@ class Part:
         return file_errors(f"write {self._folder.uri(self._path(table))}")
 
     def commit(self) -> Commit:
-        """Close the files, then write the commit with their names: the order matters on a kill."""
+        """Close the files, then write the commit: a kill in between leaves no incomplete part."""
         files = {}
         for name, table in self._tables.items():
             with self._writing(name):
@@ -167,7 +167,7 @@ class Part:
             ended_at=manifests.utc_now(),
             generation=self._generation,
         )
-        if stored := self._stored:  # of the same subjects
+        if stored := self._stored:  # it has the same subjects
             same = {"stop": stored.stop, "digest": stored.digest, "began_at": stored.began_at}
             commit = msgspec.structs.replace(commit, **same)
         manifests.write_commit(self._folder, commit)
@@ -188,7 +188,7 @@ class _PartDiscarded(Exception):  # noqa: N818 - internal, never raised to a cal
 
 def read_table(folder: Folder, commit: Commit, name: str, schema: Any = None) -> Any:
     """
-    Read a table of one part into a `pyarrow.Table` of a schema; None is that of today's files.
+    Read a table of a part into a `pyarrow.Table` with a schema; None is the current schema.
 
     Raises `DecodeError` if the file is missing or damaged, `FileError` if it cannot be read.
     """

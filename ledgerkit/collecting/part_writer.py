@@ -1,4 +1,4 @@
-"""Writing outcomes to parts: where a part ends, and what is stored after a failure."""
+"""Writing outcomes to parts: the ends of parts, and storage after a failure."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from ledgerkit.collecting.manifests import FAILED, OK, WAITING
-from ledgerkit.collecting.outcomes import read_held
+from ledgerkit.collecting.outcomes import read_outcomes
 from ledgerkit.collecting.part_files import Part
 from ledgerkit.errors import DecodeError, InvalidRequestError, LedgerError
 from ledgerkit.frames import arrow_tables, collected
@@ -25,11 +25,10 @@ if TYPE_CHECKING:
     from ledgerkit.ledger import Ledger
 
 PART_SIZE = 20_000
-_PART_S = 60.0  # the most work that a kill may cost
-# Outcomes are converted to tables together: small tables cost as much as large ones.
+_PART_S = 60.0  # the maximum work that a kill may lose
 _BATCH = 1_024
 _BATCH_BYTES = 2**23
-# A part's tables are read whole when it is rewritten, so its documents are limited.
+# Rewriting a part reads its tables into memory, so the size of its documents is limited.
 _PART_BYTES = 2**29
 _MAX_PENDING_S = 5.0
 _NOT_REQUESTED = InvalidRequestError()
@@ -58,10 +57,10 @@ def write(
     """
     with closing(PartWriter(job)) as writer:
         try:
-            for batch in read_held(job.reader, ledger, subjects):
+            for batch in read_outcomes(job.reader, ledger, subjects):
                 yield from writer.add(batch)
                 done(len(batch))
-        finally:  # an interrupted run stores the responses it has
+        finally:  # an interrupted run stores its responses
             commits = writer.finish()
         yield from commits
 
@@ -74,23 +73,23 @@ class Batch:
         self._n_bytes = 0
         self._since = 0.0
 
-    def add(self, outcomes: Sequence[Outcome], most: int = _BATCH) -> bool:
-        """Add outcomes; return True if they are to be converted now."""
+    def add(self, outcomes: Sequence[Outcome], size: int = _BATCH) -> bool:
+        """Add outcomes; return True if they should be converted now."""
         now = time.monotonic()
         self._since = self._since if self._outcomes else now
         self._outcomes += outcomes
         self._n_bytes += sum(map(_size, outcomes))
-        is_large = len(self._outcomes) >= most or self._n_bytes >= _BATCH_BYTES
+        is_large = len(self._outcomes) >= size or self._n_bytes >= _BATCH_BYTES
         return is_large or now - self._since > _MAX_PENDING_S
 
     def take(self) -> list[Outcome]:
-        """Return the outcomes, and begin anew."""
+        """Return and remove the outcomes."""
         outcomes, self._outcomes, self._n_bytes = self._outcomes, [], 0
         return outcomes
 
 
 def in_batches(batches: Iterable[Sequence[Outcome]]) -> Iterator[list[Outcome]]:
-    """Group outcomes as they are converted together; the last group may be empty."""
+    """Group outcomes for the conversion to tables; the last group may be empty."""
     batch = Batch()
     for outcomes in batches:
         if batch.add(outcomes):
@@ -99,14 +98,14 @@ def in_batches(batches: Iterable[Sequence[Outcome]]) -> Iterator[list[Outcome]]:
 
 
 class Extent:
-    """How far a part goes: consecutive positions, up to a maximum size and age."""
+    """The extent of a part: consecutive positions, up to a maximum size and age."""
 
     def __init__(self, start: int, size: int, seconds: float) -> None:
         self._next, self._stop = start, start + size
         self._ends_at = time.monotonic() + seconds
 
     def takes(self, position: int) -> bool:
-        """Return True if the next subject belongs to the part, which then goes up to it."""
+        """Return True if the next subject belongs to the part, and extend the part to it."""
         is_within = position == self._next < self._stop and time.monotonic() <= self._ends_at
         self._next += is_within
         return is_within
@@ -118,12 +117,12 @@ class PartWriter:
     def __init__(self, job: Job) -> None:
         self._job = job
         self._part: Part | None = None
-        self._extent = Extent(0, 0, 0.0)  # that takes nothing
+        self._extent = Extent(0, 0, 0.0)  # takes no subject
         self._n_bytes = 0
         self._pending = Batch()
 
     def add(self, outcomes: Sequence[Outcome]) -> Iterator[Commit]:
-        """Add outcomes; they are stored many at a time."""
+        """Add outcomes; they are stored in batches."""
         if self._pending.add(outcomes, min(_BATCH, self._job.part_size)):
             yield from self._flush()
 
@@ -146,7 +145,7 @@ class PartWriter:
         self._store(batch)
 
     def _store(self, batch: Sequence[Outcome]) -> None:
-        """Add outcomes to the part; the conversion to tables may fail, so it comes first."""
+        """Add outcomes to the part, after the conversion to tables, which may fail."""
         if not batch:
             return
         batch, tables = to_tables(self._job.reader, batch)
@@ -158,7 +157,7 @@ class PartWriter:
                 self._part.add_subject(outcome.subject, kind_of(outcome))
             for name, table in tables.items():
                 self._part.add(name, table)
-        except BaseException:  # its tables would have different subjects
+        except BaseException:  # the tables would have different subjects
             self.close()
             raise
 
@@ -177,7 +176,7 @@ class PartWriter:
 
 
 def _size(outcome: Outcome) -> int:
-    """Return the bytes of a document that was read; 0 for a response that is small."""
+    """Return the bytes of a document; 0 for small responses."""
     size: int = getattr(outcome.value, "size", 0)
     return size
 
@@ -189,13 +188,13 @@ def to_tables(
     try:
         tables = reader.tables(batch)
     except DecodeError:
-        batch = [_checked(reader, outcome) for outcome in batch]
+        batch = [_check_columns(reader, outcome) for outcome in batch]
         tables = reader.tables(batch)
     return batch, {**tables, **_status_tables(batch)}
 
 
-def _checked(reader: SubjectReader, outcome: Outcome) -> Outcome:
-    """Return an outcome, with the error as its value if its response fits no column."""
+def _check_columns(reader: SubjectReader, outcome: Outcome) -> Outcome:
+    """Return the outcome, with the error as its value if its response fits no column."""
     try:
         reader.tables([outcome])
     except DecodeError as error:
@@ -204,7 +203,7 @@ def _checked(reader: SubjectReader, outcome: Outcome) -> Outcome:
 
 
 def kind_of(outcome: Outcome) -> str:
-    """Return how reading a subject ended, one of `manifests.OUTCOMES`."""
+    """Return the kind of an outcome, one of `manifests.OUTCOMES`."""
     subject, value = outcome
     if subject.problem or isinstance(value, LedgerError):
         return subject.problem or FAILED
@@ -217,8 +216,8 @@ def _waiting_error(value: object) -> LedgerError | None:
 
 
 def _status_tables(batch: Sequence[Outcome]) -> dict[str, Any]:
-    """Return the tables of subjects that were read, and of those that were not, or in part."""
-    at = pd.Timestamp.now("UTC").value
+    """Return the tables of subjects and of errors."""
+    fetched_at = pd.Timestamp.now("UTC").value
     kinds = [kind_of(outcome) for outcome in batch]
     good = [s for (s, _), kind in zip(batch, kinds, strict=True) if kind in (OK, WAITING)]
     bad = [
@@ -229,7 +228,7 @@ def _status_tables(batch: Sequence[Outcome]) -> dict[str, Any]:
     subjects = {
         "position": [subject.position for subject in good],
         "subject": [subject.text for subject in good],
-        "fetched_at": [at] * len(good),
+        "fetched_at": [fetched_at] * len(good),
     }
     failures = {
         "position": [subject.position for subject, *_ in bad],
@@ -238,7 +237,7 @@ def _status_tables(batch: Sequence[Outcome]) -> dict[str, Any]:
         "error": [type(error or _NOT_REQUESTED).__name__ for _, error, _ in bad],
         "message": [subject.message if subject.problem else str(e) for subject, e, _ in bad],
         "retryable": [not subject.problem and error.retryable for subject, error, _ in bad],
-        "fetched_at": [at] * len(bad),
+        "fetched_at": [fetched_at] * len(bad),
     }
     columns = {collected.SUBJECTS: subjects, collected.ERRORS: failures}
     return {table: arrow_tables.of_columns(table, values) for table, values in columns.items()}

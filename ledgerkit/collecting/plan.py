@@ -22,9 +22,9 @@ class Plan:
     Parameters
     ----------
     out
-        The folder it would write to.
+        The folder that the run would write to.
     network
-        The network it would read from.
+        The network that the run would read from.
     request
         The request for one subject.
     requests
@@ -34,9 +34,9 @@ class Plan:
     stored
         Number of subjects that are stored already.
     failed
-        Number of these that could not be read.
+        Number of stored subjects that could not be read.
     skipped
-        Number of malformed and of repeated entries, which are recorded without a request.
+        Numbers of malformed and of repeated entries, which are recorded without a request.
     schemas
         The columns of each table with their Arrow types.
 

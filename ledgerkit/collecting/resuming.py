@@ -1,4 +1,4 @@
-"""Resuming a run: the subjects that are not stored yet, and the retry of others."""
+"""Resuming a run: the subjects that are not stored yet, and retries of stored ones."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 
 from ledgerkit.collecting import manifests
 from ledgerkit.collecting.manifests import FAILED, OK, WAITING
-from ledgerkit.collecting.outcomes import read_held
+from ledgerkit.collecting.outcomes import read_outcomes
 from ledgerkit.collecting.part_files import Part, read_table
 from ledgerkit.collecting.part_writer import in_batches, kind_of, to_tables
 from ledgerkit.collecting.sources import Digest, Subject
@@ -30,7 +30,7 @@ def remaining_subjects(subjects: Iterable[Subject], commits: Sequence[Commit]) -
     """
     Yield the subjects of a source that are in no commit.
 
-    Raises `InvalidRequestError` if the others differ from those of the commits.
+    Raises `InvalidRequestError` if the other subjects differ from those of the commits.
     """
     stored = deque(commits)
     digest, stop = Digest(), 0
@@ -87,10 +87,10 @@ def retry(job: Job, ledger: Ledger, commit: Commit, kinds: Sequence[str]) -> Com
     replaced: list[Subject] = []
     new: dict[str, list[Any]] = {}
     counts = Counter(commit.counts)
-    for read in in_batches(read_held(job.reader, ledger, subjects)):
+    for batch in in_batches(read_outcomes(job.reader, ledger, subjects)):
         usable = [
             outcome
-            for outcome in read
+            for outcome in batch
             if kinds_before[outcome.subject.position] == FAILED or kind_of(outcome) != FAILED
         ]
         if not usable:
@@ -104,7 +104,7 @@ def retry(job: Job, ledger: Ledger, commit: Commit, kinds: Sequence[str]) -> Com
     if not replaced:
         return commit
     with closing(Part(job.folder, commit.start, commit)) as part:
-        for name, table in _merged(job, commit, replaced, new):
+        for name, table in _merge_tables(job, commit, replaced, new):
             part.add(name, table)
         part.counts = dict(counts)
         new_commit = part.commit()
@@ -136,27 +136,27 @@ def _stored_errors(job: Job, commit: Commit) -> list[tuple[int, str, str]]:
     return list(zip(positions, texts, kinds, strict=True))
 
 
-def _merged(
+def _merge_tables(
     job: Job, commit: Commit, replaced: Sequence[Subject], new: dict[str, list[Any]]
 ) -> Iterator[tuple[str, Any]]:
-    """Yield each table of a part with new rows of some subjects, in the order of all."""
+    """Yield the tables of a part with the new rows of subjects, in the order of the subjects."""
     concat = arrow.library().concat_tables
     positions = [str(subject.position) for subject in replaced]
     texts = [subject.text for subject in replaced]
     order = None
     for name in (collected.ERRORS, collected.SUBJECTS):
-        stored = _without(read_table(job.folder, commit, name), "position", positions)
+        stored = _drop_rows(read_table(job.folder, commit, name), "position", positions)
         table = concat([stored, *new.pop(name)]).sort_by("position")
         yield name, table
         order = table["subject"]
     for name, tables in new.items():
         key_column = collected.key_column(name)
-        stored = _without(read_table(job.folder, commit, name), key_column, texts)
+        stored = _drop_rows(read_table(job.folder, commit, name), key_column, texts)
         yield name, _sorted_by_subject(concat([stored, *tables]), key_column, order)
 
 
-def _without(table: Any, column: str, values: Sequence[str]) -> Any:
-    """Return the rows of a table whose value in a column, as text, is none of some."""
+def _drop_rows(table: Any, column: str, values: Sequence[str]) -> Any:
+    """Drop the rows of a table whose value in a column is one of `values`, compared as text."""
     pa, compute = arrow.library(), arrow.library("pyarrow.compute")
     is_in = compute.is_in(table[column].cast(pa.string()), pa.array(values, pa.string()))
     return table.filter(compute.invert(is_in))

@@ -1,4 +1,4 @@
-"""The run of a collection: it reads the subjects that a folder does not have, and stores them."""
+"""Running a collection: reading the subjects that a folder lacks, and storing them."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class Options:
-    """The arguments that the verbs have in common; `collect` documents them."""
+    """The shared arguments of the verbs; `collect` documents them."""
 
     in_flight: int | None
     rate: float | None
@@ -48,8 +48,8 @@ class Options:
         return (WAITING, FAILED) if self.retry_failed else (WAITING,)
 
 
-class _Opened(NamedTuple):
-    """What is known of a run before it starts."""
+class _OpenedRun(NamedTuple):
+    """A run that is ready to start."""
 
     job: Job
     manifest: Manifest
@@ -59,14 +59,14 @@ class _Opened(NamedTuple):
 
 class Run(ABC):
     """
-    The declaration of a run: each kind of collection has a class that says what is read.
+    A run of a collection; subclasses declare the subjects and their reader.
 
-    All kinds have one way of planning, reading, storing, resuming and retrying.
+    All kinds of runs share planning, reading, storing, resuming and retrying.
     """
 
     total: int | None  # the number of subjects, if it is known
-    span = range(sys.maxsize)  # their positions
-    settled = 0  # the position below which a waiting subject would be complete if read again
+    span = range(sys.maxsize)  # the positions of the subjects
+    retry_limit_position = 0  # waiting subjects below this position can now be completed
 
     @abstractmethod
     def manifest(self, ledger: Ledger, folder: Folder) -> Manifest:
@@ -74,18 +74,18 @@ class Run(ABC):
 
     @abstractmethod
     def open(self, ledger: Ledger, manifest: Manifest) -> SubjectReader:
-        """Find the subjects; return what reads them."""
+        """Find the subjects, and return their reader."""
 
     def request(self, manifest: Manifest) -> tuple[str, int]:
-        """Return the request that is sent most, and the number of subjects that it reads."""
-        raise NotImplementedError  # of a run without a plan
+        """Return the most frequent request, and the number of subjects that it reads."""
+        raise NotImplementedError  # only runs with a plan have it
 
     @abstractmethod
     def remaining(self, commits: Sequence[Commit]) -> Iterable[Subject]:
         """Return the subjects that are not stored."""
 
     def count_remaining(self, commits: Sequence[Commit]) -> tuple[int | None, dict[str, int]]:
-        """Count the subjects to request, None if that is not known, and the others by kind."""
+        """Count the subjects to request, None if unknown, and the other subjects by kind."""
         return sum(map(len, self.gaps(commits))), {}
 
     def overlapping(self, commits: Sequence[Commit]) -> list[Commit]:
@@ -94,7 +94,7 @@ class Run(ABC):
         return [commit for commit in commits if commit.stop > start and commit.start < stop]
 
     def gaps(self, commits: Sequence[Commit]) -> Iterator[range]:
-        """Yield the positions that are not stored: those before, between and behind the commits."""
+        """Yield the positions that are not stored: before, between and after the commits."""
         start = self.span.start
         for commit in self.overlapping(commits):
             yield range(start, commit.start)
@@ -106,7 +106,7 @@ class Run(ABC):
         return len(self.span) - sum(map(len, self.gaps(commits)))
 
     def execute(self, ledger: Ledger, out: object, options: Options) -> Collection:
-        """Fill the folder; return its collection."""
+        """Fill the folder, and return its collection."""
         with (
             self._opened(ledger, out, options) as (job, manifest, paced, opening),
             opening as engine,
@@ -142,7 +142,7 @@ class Run(ABC):
         return plan
 
     @contextmanager
-    def _opened(self, ledger: Ledger, out: object, options: Options) -> Iterator[_Opened]:
+    def _opened(self, ledger: Ledger, out: object, options: Options) -> Iterator[_OpenedRun]:
         """Check all arguments, and find the subjects."""
         validation.integer(options.part_size, "part_size", least=1, most=manifests.MAX_PART_SIZE)
         for name in ("resume", "retry_failed", "progress"):
@@ -160,7 +160,7 @@ class Run(ABC):
                 )
                 raise InvalidRequestError(msg, field="out", value=str(folder))
             job = Job(folder, self.open(paced, manifest), options.part_size)
-            yield _Opened(job, manifest, paced, engine)
+            yield _OpenedRun(job, manifest, paced, engine)
 
     def _fill(
         self,
@@ -170,7 +170,7 @@ class Run(ABC):
         stored: Sequence[Commit],
         options: Options,
     ) -> None:
-        """Read the remaining subjects, those that wait and, if requested, those that failed."""
+        """Read the remaining subjects, and again waiting subjects and, on request, failed ones."""
         kinds = options.kinds
         retried = resuming.with_kinds(self.overlapping(stored), kinds)
         bar: Any = progress.bar(
@@ -187,17 +187,17 @@ class Run(ABC):
             manifests.write_finished(job.folder)
             for _ in engine.retry(job, ledger, retried, kinds, bar.update):
                 bar.refresh()
-            unsettled = self._unsettled(job, stored)
-            for _ in engine.retry(job, ledger, unsettled, [WAITING], lambda _: None):
+            completable = self._completable(job, stored)
+            for _ in engine.retry(job, ledger, completable, [WAITING], lambda _: None):
                 bar.refresh()
 
-    def _unsettled(self, job: Job, earlier: Sequence[Commit]) -> list[Commit]:
-        """Return new parts with subjects that wait although all that they need can be read."""
-        starts = {commit.start for commit in earlier}
+    def _completable(self, job: Job, earlier: Sequence[Commit]) -> list[Commit]:
+        """Return new parts with waiting subjects that can now be completed."""
+        starts, limit = {commit.start for commit in earlier}, self.retry_limit_position
         return [
             commit
             for commit in manifests.read_commits(job.folder)
-            if commit.start not in starts and resuming.has_waiting_before(job, commit, self.settled)
+            if commit.start not in starts and resuming.has_waiting_before(job, commit, limit)
         ]
 
 

@@ -37,12 +37,12 @@ class Subject(NamedTuple):
 
 
 def height_subject(height: int) -> Subject:
-    """Return the subject of a height, which is its position too."""
+    """Return the subject of a height, which is also its position."""
     return Subject(height, str(height))
 
 
 class Source:
-    """The entries of a source, in order, and their number if it is known."""
+    """The entries of a source in order, with their number if it is known."""
 
     def __init__(self, entries: Iterable[object], total: int | None) -> None:
         self._entries, self.total = entries, total
@@ -61,7 +61,7 @@ class Source:
 def _subject(position: int, entry: object, text: str, *, repeated: bool) -> Subject:
     try:
         validation.account_id(entry)
-    except InvalidRequestError as error:  # which has no value if it may be a secret
+    except InvalidRequestError as error:  # it has no value if the entry may be a secret
         label = cut(text) if error.value is not None or entry is None else _NOT_SHOWN
         return Subject(position, label, MALFORMED, str(error))
     if repeated:
@@ -83,17 +83,17 @@ class SeenTexts:
         self._runs: list[_SortedRun] = []
 
     def add(self, texts: Sequence[str]) -> np.ndarray:
-        """Add texts; return a mask of those seen before, earlier in `texts` included."""
-        high, low = _hashes(texts)
+        """Add texts; return a mask of texts seen before, including earlier in `texts`."""
+        high, low = _hash_halves(texts)
         order = np.lexsort((np.arange(len(texts)), low, high))
         high, low = high[order], low[order]
-        known = np.zeros(len(texts), dtype=bool)
-        known[1:] = (high[1:] == high[:-1]) & (low[1:] == low[:-1])
+        is_repeated = np.zeros(len(texts), dtype=bool)
+        is_repeated[1:] = (high[1:] == high[:-1]) & (low[1:] == low[:-1])
         for run in self._runs:
-            known |= run.contains(high, low)
-        self._add_run(_SortedRun(high[~known], low[~known]))
+            is_repeated |= run.contains(high, low)
+        self._add_run(_SortedRun(high[~is_repeated], low[~is_repeated]))
         mask = np.empty(len(texts), dtype=bool)
-        mask[order] = known
+        mask[order] = is_repeated
         return mask
 
     def _add_run(self, run: _SortedRun) -> None:
@@ -127,11 +127,10 @@ class _SortedRun(NamedTuple):
         return _SortedRun(high[order], np.concatenate([self.low, other.low])[order])
 
 
-def _hashes(texts: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
-    """Return the high and low words of the hashes of texts."""
+def _hash_halves(texts: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
     digests = (hashlib.blake2b(_encode(text), digest_size=16).digest() for text in texts)
-    words = np.frombuffer(b"".join(digests), dtype="<u8").reshape(-1, 2)
-    return words[:, 0], words[:, 1]
+    halves = np.frombuffer(b"".join(digests), dtype="<u8").reshape(-1, 2)
+    return halves[:, 0], halves[:, 1]
 
 
 def _encode(text: str) -> bytes:
@@ -158,9 +157,9 @@ def source(account_ids: object, column: str = "account_id") -> Source:
     """
     Return the source for the arguments `account_ids` and `column`; only its entries are counted.
 
-    Raises `InvalidRequestError` if `account_ids` is no list, Series or iterator of account ids, nor
-    the path of a text, CSV or Parquet file with the column; `FileError` if the file cannot be
-    read, and `DecodeError` if a Parquet file is damaged.
+    Raises `InvalidRequestError` if `account_ids` is neither a list, Series or iterator of account
+    ids nor the path of a text, CSV or Parquet file with the column; `FileError` if the file cannot
+    be read, and `DecodeError` if a Parquet file is damaged.
     """
     if isinstance(account_ids, str):
         if "://" in account_ids:
@@ -219,7 +218,7 @@ def _read_csv(path: Path, column: str) -> Iterator[str]:
 
 
 def _parquet_source(paths: Sequence[Path], column: str) -> Source:
-    """Return the source of a column of Parquet files, after looking at all of them."""
+    """Return the source of a column of Parquet files, after checking all files."""
     total = 0
     for path in paths:
         with parquet.reading(path), _open_parquet(path) as file:

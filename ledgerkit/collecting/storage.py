@@ -1,8 +1,8 @@
 """
 Storage of a collection: a local folder or an fsspec address; files appear complete.
 
-Below a local folder only regular files in real folders are opened, moved or removed: a symbolic
-link, a pipe or a device that somebody put there raises `FileError`.
+Below a local folder only regular files in real folders are opened, moved or removed: symbolic
+links, pipes and devices raise `FileError`.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class _Folder(ABC):
     @abstractmethod
     def _errors(self, action: str) -> AbstractContextManager[None]: ...
 
-    # These raise `FileNotFoundError` for what does not exist.
+    # The following methods raise `FileNotFoundError` if the file does not exist.
 
     @abstractmethod
     def _open(self, name: str) -> IO[bytes]: ...
@@ -71,13 +71,13 @@ class _Folder(ABC):
             file.write(body)
 
     def sizes(self, folder: str) -> dict[str, int]:
-        """Return the names in a subfolder with their sizes; -1 for what is no regular file."""
+        """Return the names in a subfolder with their sizes; -1 for anything but regular files."""
         with self._errors(f"read {self.uri(folder)}"), suppress(FileNotFoundError):
             return {f"{folder}/{name}": size for name, size in self._entries(folder)}
         return {}
 
     def list_files(self, folder: str) -> list[str]:
-        """List the files of a subfolder, sorted; those that are being written are hidden."""
+        """List the complete files of a subfolder, sorted."""
         return sorted(name for name in self.sizes(folder) if not _base_name(name).startswith("."))
 
     def remove(self, name: str) -> None:
@@ -161,11 +161,11 @@ class LocalFolder(_Folder):
     def _folder(self, name: str) -> Path:
         if name in ("", "."):  # the user may pass a link to the folder itself
             return self.path
-        return _checked(self.path / name, stat.S_ISDIR, "a folder")
+        return _check_kind(self.path / name, stat.S_ISDIR, "a folder")
 
     def _file(self, name: str) -> Path:
         folder, _, file = name.rpartition("/")
-        return _checked(self._folder(folder) / file, stat.S_ISREG, "a regular file")
+        return _check_kind(self._folder(folder) / file, stat.S_ISREG, "a regular file")
 
 
 class RemoteFolder(_Folder):
@@ -218,7 +218,7 @@ class RemoteFolder(_Folder):
 
     @contextmanager
     def _errors(self, action: str) -> Iterator[None]:
-        """Convert also the errors of the libraries that fsspec uses."""
+        """Convert errors, including those of the libraries that fsspec uses."""
         with file_errors(action):
             try:
                 yield
@@ -259,7 +259,7 @@ def folder(out: object, field: str = "out") -> Folder:
         text = text.removeprefix(scheme)
     try:
         os.fsencode(text)
-    except UnicodeEncodeError:  # a lone surrogate, which no path has
+    except UnicodeEncodeError:  # no path has a lone surrogate
         text = ""
     if not text or "\0" in text:
         raise InvalidRequestError.refuse(field, out, "the path of a folder, or an fsspec address")
@@ -267,8 +267,8 @@ def folder(out: object, field: str = "out") -> Folder:
     return RemoteFolder(text) if "://" in text else LocalFolder(Path(text))
 
 
-def _checked(path: Path, is_kind: Callable[[int], bool], kind: str) -> Path:
-    """Return a path; raise `FileError` if something other than this kind of file is there."""
+def _check_kind(path: Path, is_kind: Callable[[int], bool], kind: str) -> Path:
+    """Return the path; raise `FileError` if it is a file of another kind."""
     with file_errors(f"use {path}"), suppress(FileNotFoundError):
         mode = path.lstat().st_mode
         if not is_kind(mode):

@@ -47,24 +47,24 @@ def read_traces(files: CommittedFiles, tx_hashes: Iterable[str], ledger: Ledger 
     if ledger is not None and ledger.network.name != files.manifest.network:
         expected = f"a ledger of {files.manifest.network}, the network of the collection"
         raise InvalidRequestError.refuse("ledger", ledger.network.name, expected)
-    stored = _Stored(files, hashes)
-    answers = [stored.answer(tx_hash) for tx_hash in hashes]
+    rows = _StoredRows(files, hashes)
+    responses = [rows.response(tx_hash) for tx_hash in hashes]
     attrs = {"network": files.manifest.network, "source": str(files.folder)}
     options: dict[str, Any] = {"attrs": attrs}
-    rules: list[Rules | None] = [None] * len(answers)
+    rules: list[Rules | None] = [None] * len(responses)
     if ledger is not None:
         options["tokens"] = partial(read_token_facts, ledger)
-        rules = rules_by_span(ledger, [answer.result.height_span() for answer in answers])
+        rules = rules_by_span(ledger, [response.result.height_span() for response in responses])
     traces = [
-        Trace(answer.result, answer.body, rules=rule, **options)
-        for answer, rule in zip(answers, rules, strict=True)
+        Trace(response.result, response.body, rules=rule, **options)
+        for response, rule in zip(responses, rules, strict=True)
     ]
     return Traces(dict(zip(hashes, traces, strict=True)), attrs=attrs)
 
 
-class _Stored:
+class _StoredRows:
     """
-    The rows of some transactions, of which documents are built as the Transactions API sends them.
+    The stored rows of transactions, from which responses of the Transactions API are built.
 
     Parameters
     ----------
@@ -123,13 +123,13 @@ class _Stored:
                     self._conversions[row["tx_hash"]] = row
                 else:
                     self._receipts[row["receipt_id"]].append(row)
-            # Documents may not name the transaction of a receipt: its creator does.
+            # Documents may not name a receipt's transaction, but its creator names the receipt.
             created = {receipt_id for row in rows for receipt_id in _created(row)}
             unread = sorted(created - self._receipts.keys())
             rows = self._read("outcomes", "receipt_id", unread) if unread else []
 
-    def answer(self, tx_hash: str) -> TransactionResponse:
-        """Return the transaction as if the Transactions API had sent it."""
+    def response(self, tx_hash: str) -> TransactionResponse:
+        """Build the response of the Transactions API for a transaction."""
         row, conversion = self._transactions[tx_hash], self._conversions[tx_hash]
         receipts = self._descendants(conversion)
         first = next(iter(_created(conversion)), "")
@@ -159,7 +159,7 @@ class _Stored:
         """
         List the receipts that a transaction led to, as far as they are stored.
 
-        Those of contradictory blocks are all listed: the trace, which links them, refuses them.
+        Receipts of contradictory blocks are all listed; the trace refuses them.
         """
         descendants: dict[str, list[Row]] = {}
         unvisited = [conversion]
@@ -172,7 +172,7 @@ class _Stored:
 
     def _execution(self, execution_id: str, row: Row) -> Row:
         gas = [row[name] for name in ("wasm_gas", "host_gas", "action_gas")]
-        others = row.get("other_gas")  # which older collections do not have
+        others = row.get("other_gas")  # older collections lack it
         costs = [*gas, *(object_columns.decode(others) if others else {}).values()]
         profile = None if gas[0] is None else [{"gas_used": str(value)} for value in costs]
         return {
@@ -193,7 +193,7 @@ class _Stored:
         }
 
     def _body(self, row: Row) -> Row:
-        """Build a receipt; the tables have the content of those with actions alone."""
+        """Build a receipt; the tables only have the contents of action receipts."""
         receivers = row["output_data_receivers"]
         body = {
             "signer_id": row["signer_id"],
@@ -249,7 +249,7 @@ def _status(row: Row) -> Any:
 
 
 def _action(row: Row, inner: list[Any]) -> Any:
-    """Build an action; `inner` are those in a Delegate."""
+    """Build an action; `inner` are the actions of a Delegate."""
     name, text = row["action"], row["details"]
     content: Any
     kind = KINDS_BY_NAME.get(name)
