@@ -1091,8 +1091,10 @@ def socks_server(seen: list[bytes]) -> Callable[[socket], None]:
         name = reader.read(reader.read(1)[0])
         seen.extend([*login, name, reader.read(2)])
         connection.sendall(b"\x05\x00\x00\x01" + bytes(6))
-        while head := b"".join(iter(reader.readline, b"\r\n")):
-            seen.append(head.splitlines()[0])
+        while line := reader.readline():  # empty at the end of the connection
+            seen.append(line.strip())
+            while reader.readline().strip():
+                pass
             connection.sendall(replying(OK.body))
 
     return talk
