@@ -118,7 +118,7 @@ def connect(
     kv_url: str | None = None,
     transport: AnyTransport | None = None,
     timeout_s: float = 20.0,
-    max_answer_bytes: int = 2**28,
+    max_response_bytes: int = 2**28,
     retries: RetryPolicy | None = None,
     rate: float | Literal["polite"] | None = "polite",
     in_flight: int = 16,
@@ -162,7 +162,7 @@ def connect(
         `httpx.AsyncBaseTransport`, to send all requests with. Install httpx to use one.
     timeout_s
         Maximum number of seconds for one request, from connecting to unpacking the response.
-    max_answer_bytes
+    max_response_bytes
         Maximum number of bytes of one response, as sent and unpacked. A larger one is
         refused as soon as its size is known to exceed this. The default is 256 MiB; the largest
         known responses, to transactions with tens of thousands of receipts, have some 50 MB.
@@ -279,7 +279,7 @@ def connect(
         key_in=key_in,
         transport=source,
         timeout_s=timeout_s,
-        max_answer_bytes=max_answer_bytes,
+        max_response_bytes=max_response_bytes,
         retries=retries,
         rate=None if rate == "polite" else rate,
         # The public hosts' limits do not apply to a transport of the caller.

@@ -8,7 +8,7 @@ LedgerError
 │   ├── NodeError                     the node failed while answering
 │   ├── UnavailableShardError         the node does not track the shard
 │   ├── RequestRoutedError            the node forwarded the transaction
-│   ├── ResponseTooLargeError         the response is larger than `max_answer_bytes`
+│   ├── ResponseTooLargeError         the response is larger than `max_response_bytes`
 │   ├── NotRecordedError              the recording has no answer to the request
 │   └── UnmatchedResponseError        the response belongs to another request
 ├── RateLimitedError                  too many requests
@@ -340,11 +340,11 @@ class UnavailableShardError(TransportError):
 
 
 class ResponseTooLargeError(TransportError):
-    """The response is larger than `max_answer_bytes`, as sent or unpacked."""
+    """The response is larger than `max_response_bytes`, as sent or unpacked."""
 
     max_bytes: int | None
     template = "The response has more than {max_bytes} bytes"
-    remedy = "Request less at once, or allow more with connect(max_answer_bytes=...)."
+    remedy = "Request less at once, or allow more with connect(max_response_bytes=...)."
     retryable = False
 
 

@@ -34,7 +34,7 @@ _WORDINGS = (
     _Wording(r"Pass archival_rpc_url= to connect\(\)", "Pass its address as --rpc-url"),
     _Wording(r"Pass connect\(\) its address as (\w+)=", r"Set its address as LEDGERKIT_\1"),
     _Wording(r"pass (blocks_url)= to connect\(\)", r"set LEDGERKIT_\1"),
-    _Wording(r", or allow more with connect\(max_answer_bytes=\.\.\.\)", ""),
+    _Wording(r", or allow more with connect\(max_response_bytes=\.\.\.\)", ""),
     _Wording(
         r'Ask it once more while connected, within lk\.record\(path, mode="extend"\)',
         "Record the command again, in a new file",

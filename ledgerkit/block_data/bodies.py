@@ -125,7 +125,7 @@ def _unpack_documents(
     ledger: Ledger, start: int, response: bytes | LedgerError | None
 ) -> dict[int, bytes] | LedgerError | None:
     """Return the documents of an archive; request a damaged archive once more."""
-    max_bytes = ledger.session.settings.max_answer_bytes
+    max_bytes = ledger.session.settings.max_response_bytes
     try:
         if not isinstance(response, bytes):
             return response

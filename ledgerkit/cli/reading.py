@@ -264,7 +264,7 @@ READING = {
         "balances, storage and holdings of accounts",
         "verbs.accounts:accounts",
         _ID,
-        Argument("--contracts", "ask a node too which of them are contracts, and of which code"),
+        Argument("--code", "ask a node too which of them are contracts, and of which code"),
         _AT,
         *_SAVABLE,
         example="alice.near bob.near --network mainnet",

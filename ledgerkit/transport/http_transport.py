@@ -64,7 +64,7 @@ class HttpTransport(Transport):
         self._connections = connections
         self._wait_for_slot = wait_for_slot
         self._network = settings.network
-        self._max_bytes = settings.max_answer_bytes
+        self._max_bytes = settings.max_response_bytes
         self._key = settings.key
         self._has_query_key = settings.key is not None and settings.key_in == "query"
         self._has_custom_transport = settings.transport is not None

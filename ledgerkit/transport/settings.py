@@ -137,7 +137,7 @@ class Settings:
     # Replaces the network's hosts.
     transport: Transport | Source | httpx.BaseTransport | httpx.AsyncBaseTransport | None = None
     timeout_s: float = 20.0
-    max_answer_bytes: int = 2**28
+    max_response_bytes: int = 2**28
     retries: RetryPolicy = RetryPolicy()
     rate: float | None = None  # requests a second to each host
     polite: bool = False  # whether the public hosts' limits apply, too
@@ -148,7 +148,7 @@ class Settings:
 
     def __post_init__(self) -> None:
         positive("timeout_s", self.timeout_s)
-        count("max_answer_bytes", self.max_answer_bytes)
+        count("max_response_bytes", self.max_response_bytes)
         if self.rate is not None:
             positive("rate", self.rate)
         validation.one_of(self.key_in, "key_in", ("header", "query"))

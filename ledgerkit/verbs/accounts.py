@@ -33,17 +33,17 @@ if TYPE_CHECKING:
 
 @overload
 def accounts(
-    account_ids: Ids, *, contracts: bool = False, at: object = None, **options: Unpack[Raising]
+    account_ids: Ids, *, code: bool = False, at: object = None, **options: Unpack[Raising]
 ) -> pd.DataFrame: ...
 @overload
 def accounts(
-    account_ids: Ids, *, contracts: bool = False, at: object = None, **options: Unpack[Collecting]
+    account_ids: Ids, *, code: bool = False, at: object = None, **options: Unpack[Collecting]
 ) -> tuple[pd.DataFrame, pd.DataFrame]: ...
 @verb
 def accounts(
     account_ids: Ids,
     *,
-    contracts: bool = False,
+    code: bool = False,
     at: object = None,
     on_error: OnError = "raise",
     progress: bool = True,
@@ -54,7 +54,7 @@ def accounts(
 
     Parameters
     ----------
-    contracts
+    code
         Whether to also read from the chain which accounts are contracts, and their code; costs
         one more request per account. Without it `contract` and the three columns after it are
         missing, unless `at` is passed.
@@ -71,7 +71,7 @@ def accounts(
 
     Notes
     -----
-    Source: GET /v1/account/{account_id}/full; with `contracts` query view_account too, with `at`
+    Source: GET /v1/account/{account_id}/full; with `code` query view_account too, with `at`
     block and query view_account instead.
 
     Examples
@@ -85,7 +85,7 @@ def accounts(
 
     Which of them are contracts?
 
-    >>> frame = lk.accounts(["alice.near", "gold.near"], contracts=True)
+    >>> frame = lk.accounts(["alice.near", "gold.near"], code=True)
     >>> frame[["account_id", "contract", "code_hash"]]
        account_id contract                                     code_hash
     0  alice.near     none                                           NaN
@@ -93,7 +93,7 @@ def accounts(
     """
     fetcher = Fetcher(client.current(ledger), on_error, progress)
     account_ids = validation.account_ids(account_ids)
-    with_chain_states = validation.flag(contracts, "contracts")
+    with_chain_states = validation.flag(code, "code")
     if at is not None:
         return _accounts_at(fetcher, account_ids, at)
     fetched = fetcher.fetch({name: rest.full(name) for name in account_ids}, "accounts")

@@ -54,7 +54,7 @@ def peak_memory() -> Iterator[list[int]]:
 def reading(url: str, **options: Any) -> Iterator[lk.Ledger]:
     """Connect to an address with a limit of a mebibyte and two attempts."""
     retries = lk.RetryPolicy(attempts=2, total_s=30)
-    options = {"max_answer_bytes": LIMIT, "retries": retries, **options}
+    options = {"max_response_bytes": LIMIT, "retries": retries, **options}
     with lk.connect("lab", api_url=url, **options) as ledger:
         yield ledger
 
@@ -112,7 +112,7 @@ def test_an_answer_that_is_too_large_is_final(way):
     error, requests = failure(packed(gzip.compress(bytes(LIMIT + 1))), **way)
     assert str(error) == (
         "the response to the tokens of a.near has more than 1,048,576 bytes. "
-        "Request less at once, or allow more with connect(max_answer_bytes=...)."
+        "Request less at once, or allow more with connect(max_response_bytes=...)."
     )
     assert (type(error), error.retryable, requests) == (ResponseTooLargeError, False, 1)
     assert vars(error) == {"request": "the tokens of a.near", "max_bytes": LIMIT}
@@ -224,7 +224,7 @@ SLOW = packed(gzip.compress(bytes(2**23)))  # with steps of a byte
 def test_unpacking_counts_in_the_time(way, monkeypatch):
     """An answer that is here in time, and takes longer to unpack, is a timeout."""
     monkeypatch.setattr(response_body, "_STEP_BYTES", 1)
-    error, _ = failure(SLOW, **way, timeout_s=0.3, max_answer_bytes=2**28)
+    error, _ = failure(SLOW, **way, timeout_s=0.3, max_response_bytes=2**28)
     assert error.sentence.endswith("failed: no answer within 0.3 s")
 
 
@@ -246,7 +246,7 @@ def test_others_are_read_while_one_is_unpacked(way, monkeypatch):
         return large if "large.near" in path else ACCOUNT
 
     frames = []
-    options = {**way, "max_answer_bytes": 2 * LIMIT}
+    options = {**way, "max_response_bytes": 2 * LIMIT}
     with serve(handler) as server, reading(server.url, **options) as ledger:
         work = threading.Thread(
             target=lambda: frames.append(lk.ft("large.near", ledger=ledger)), daemon=True
@@ -275,7 +275,7 @@ def test_a_timeout_ends_the_thread_that_unpacks(way, monkeypatch):
             ended.set()
 
     monkeypatch.setattr(BodyReader, "unpack", watched_unpack)
-    error, _ = failure(SLOW, **way, timeout_s=0.3, max_answer_bytes=2**28)
+    error, _ = failure(SLOW, **way, timeout_s=0.3, max_response_bytes=2**28)
     assert error.sentence.endswith("failed: no answer within 0.3 s")
     assert ended.wait(60)
 
@@ -340,16 +340,16 @@ class AsyncPrepared(httpx.AsyncBaseTransport):
 @pytest.mark.parametrize("kind", [Prepared, AsyncPrepared])
 def test_a_complete_response_of_a_transport(kind):
     """The limit applies to what a transport of the user has unpacked itself."""
-    with lk.connect("lab", transport=kind(), max_answer_bytes=2**20) as ledger:
+    with lk.connect("lab", transport=kind(), max_response_bytes=2**20) as ledger:
         assert len(lk.ft("a.near", ledger=ledger)) == 1
     refused = pytest.raises(ResponseTooLargeError)
-    with lk.connect("lab", transport=kind(), max_answer_bytes=2**20 - 1) as ledger, refused:
+    with lk.connect("lab", transport=kind(), max_response_bytes=2**20 - 1) as ledger, refused:
         lk.ft("a.near", ledger=ledger)
 
 
 def test_the_embedded_ledger_has_the_limit():
     """The limit is that of every ledger, and of its siblings."""
-    with lk.connect("local", max_answer_bytes=100) as ledger:
+    with lk.connect("local", max_response_bytes=100) as ledger:
         with pytest.raises(ResponseTooLargeError):
             lk.ft("alice.near", ledger=ledger)
         with ledger.sibling() as sibling, pytest.raises(ResponseTooLargeError):
@@ -360,5 +360,5 @@ def test_the_embedded_ledger_has_the_limit():
 def test_the_limit_is_a_positive_integer(value):
     """Anything else is refused by connect()."""
     with pytest.raises(InvalidRequestError, match="expected an integer from 1 up") as caught:
-        lk.connect("local", max_answer_bytes=value)
-    assert caught.value.field == "max_answer_bytes"
+        lk.connect("local", max_response_bytes=value)
+    assert caught.value.field == "max_response_bytes"

@@ -313,7 +313,7 @@ def test_contracts_of_accounts() -> None:
     ]
     with asking(fake):
         assert rows(lk.accounts(ids, at=103, progress=False), *columns) == expected
-        indexed = lk.accounts(ids, contracts=True, progress=False)
+        indexed = lk.accounts(ids, code=True, progress=False)
         assert rows(indexed, *columns) == expected
         assert indexed["n_tokens"].notna().all()
         unasked = lk.accounts(ids, progress=False)

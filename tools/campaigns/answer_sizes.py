@@ -244,7 +244,7 @@ def check_batch(ledger: lk.Ledger, seed: int, numbers: range, tally: Tally) -> f
 def run(count: int, seed: int, tally: Tally) -> None:
     """Read all cases, a batch on each way in turn."""
     once = lk.RetryPolicy(attempts=1, total_s=TIMEOUT_S)
-    options: dict[str, Any] = {"max_answer_bytes": LIMIT, "timeout_s": TIMEOUT_S, "retries": once}
+    options: dict[str, Any] = {"max_response_bytes": LIMIT, "timeout_s": TIMEOUT_S, "retries": once}
     slowest_s = 0.0
     with ExitStack() as stack:
         url = stack.enter_context(_host_process.running(host, seed))

@@ -38,7 +38,7 @@ def initialize(ledger):
     lk.use_signer("alice.near", ledger.world.keys()["alice.near"])
     lk.transfer(other_id, "1 NEAR", wait_until="FINAL")
     lk.send(account_id, [Transfer(3 * 10**24)], wait_until="FINAL")
-    nonce = int(lk.accounts(account_id, contracts=True).bootstrap_nonce.iloc[0]) + 1
+    nonce = int(lk.accounts(account_id, code=True).bootstrap_nonce.iloc[0]) + 1
     block = ledger.rpc("block", HEAD)["header"]["hash"]
     actions = [UniversalStateInit(state_init.encode())]
     tx = Transaction(account_id, key.public_key, nonce, account_id, block, actions)
