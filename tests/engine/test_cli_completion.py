@@ -18,17 +18,17 @@ from ledgerkit.transport import networks
 
 ROOT = Path(__file__).parents[2]
 PROGRAM = f'#!/bin/sh\nexec "{sys.executable}" -m ledgerkit "$@"\n'
-# Completes each line in a fork, as argcomplete ends the process that completes.
+# Completes each line of stdin in a fork, as argcomplete ends the process that completes.
 COMPLETING = """
 import os, sys
 import argcomplete, ledgerkit.cli
 ledgerkit.cli.build_parser()  # loads what every fork would load
-for number, line in enumerate(sys.argv[1:]):
+while line := sys.stdin.readline().removesuffix("\\n"):
     if not os.fork():
-        names = {"_ARGCOMPLETE_STDOUT_FILENAME": f"candidates-{number}"}
+        names = {"_ARGCOMPLETE_STDOUT_FILENAME": "candidates"}
         os.environ.update(names, COMP_LINE=line, COMP_POINT=str(len(line)))
         ledgerkit.cli.main([])
-    assert os.wait()[1] == 0
+    print(os.wait()[1], flush=True)
 """
 # Each script prints what the shell would offer for a line, by the function of the printed script.
 SHELLS = {
@@ -62,8 +62,11 @@ def environment(folder: Path, **variables: str) -> dict[str, str]:
     return {**os.environ, "PATH": path, "PYTHONPATH": str(ROOT), "HOME": str(folder), **variables}
 
 
-def candidates(folder: Path, *lines: str) -> list[dict[str, str]]:
+@pytest.fixture(scope="module")
+def candidates(tmp_path_factory):
     """Return the candidates for the last word of each line, with their descriptions."""
+    folder = tmp_path_factory.mktemp("completing")
+    (folder / "saved.json").touch()
     variables = {
         "_ARGCOMPLETE": "1",
         "_ARGCOMPLETE_DFS": "\t",
@@ -71,32 +74,42 @@ def candidates(folder: Path, *lines: str) -> list[dict[str, str]]:
         "_ARGCOMPLETE_SHELL": "fish",
         "_ARGCOMPLETE_SUPPRESS_SPACE": "1",
     }
-    program = [sys.executable, "-c", COMPLETING, *lines]
-    subprocess.run(program, check=True, cwd=folder, env=environment(folder, **variables))
-    texts = [(folder / f"candidates-{at}").read_text() for at in range(len(lines))]
-    return [dict(row.split("\t") for row in text.splitlines()) for text in texts]
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True, "bufsize": 1}
+    program = [sys.executable, "-c", COMPLETING]
+    with subprocess.Popen(
+        program, cwd=folder, env=environment(folder, **variables), **pipes
+    ) as process:
+
+        def complete(line):
+            process.stdin.write(f"{line}\n")
+            assert process.stdout.readline() == "0\n"
+            rows = (folder / "candidates").read_text().splitlines()
+            return dict(row.split("\t") for row in rows)
+
+        yield lambda *lines: [complete(line) for line in lines]
+        process.communicate()
 
 
-def test_commands_are_completed_with_their_help(tmp_path):
+def test_commands_are_completed_with_their_help(candidates):
     """All commands are candidates, and options of the program after a dash."""
     commands = {name: command.help for name, command in COMMANDS.items()}
     history = {"history": COMMANDS["history"].help}
-    every, some, options = candidates(tmp_path, "ledgerkit ", "ledgerkit his", "ledgerkit --")
+    every, some, options = candidates("ledgerkit ", "ledgerkit his", "ledgerkit --")
     assert (every, some, set(options)) == (commands, history, {"--help", "--version"})
 
 
-def test_options_are_those_of_the_command(subtests, tmp_path):
+def test_options_are_those_of_the_command(subtests, candidates):
     """Every long option of a command is a candidate with its help, and no other."""
     names = ["ft", "transactions", "collect", "doctor"]
     lines = [f"ledgerkit {name} --" for name in names]
-    for name, offered in zip(names, candidates(tmp_path, *lines), strict=True):
+    for name, offered in zip(names, candidates(*lines), strict=True):
         with subtests.test(name=name):
             options = {a.name: a.options["help"] for a in COMMANDS[name].arguments if a.is_option}
             assert offered.keys() - {"--help", "--no-success"} == options.keys()
             assert {option: offered[option] for option in options} == options
 
 
-def test_values_are_those_that_the_command_accepts(subtests, tmp_path):
+def test_values_are_those_that_the_command_accepts(subtests, candidates):
     """Choices, networks, views, worlds, columns and files are completed."""
     cases = [
         ("ledgerkit ft --network ", list(networks.PRESETS)),
@@ -116,22 +129,21 @@ def test_values_are_those_that_the_command_accepts(subtests, tmp_path):
         ),
         ("ledgerkit collect-blocks 1 2 out --views ", list(collected.VIEWS["blocks"])),
         ("ledgerkit diff a b --view ", list(collected.VIEWS["accounts"])),
-        ("ledgerkit collect {folder}/sav", ["{folder}/saved.json"]),
-        ("ledgerkit ft --from-file {folder}/sav", ["{folder}/saved.json"]),
+        ("ledgerkit collect ./sav", ["./saved.json"]),
+        ("ledgerkit ft --from-file ./sav", ["./saved.json"]),
         ("ledgerkit ft ali", []),
         ("ledgerkit world demo ", []),
     ]
-    (tmp_path / "saved.json").touch()
-    lines = [line.format(folder=tmp_path) for line, _ in cases]
-    for (line, expected), offered in zip(cases, candidates(tmp_path, *lines), strict=True):
+    lines = [line for line, _ in cases]
+    for (line, expected), offered in zip(cases, candidates(*lines), strict=True):
         with subtests.test(line=line):
-            assert list(offered) == [text.format(folder=tmp_path) for text in expected]
+            assert list(offered) == expected
 
 
-def test_columns_are_those_of_the_frame_that_is_printed(tmp_path):
+def test_columns_are_those_of_the_frame_that_is_printed(candidates):
     """Columns have their meanings, and an option that adds columns adds candidates."""
     lines = ("ledgerkit ft --columns ", "ledgerkit ft --metadata --columns ")
-    assert candidates(tmp_path, *lines) == [
+    assert candidates(*lines) == [
         {column.name: column.meaning for column in SCHEMAS[schema]}
         for schema in ("ft", "ft_metadata")
     ]
