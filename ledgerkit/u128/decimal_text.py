@@ -119,9 +119,9 @@ def _join_eights(eights: Words) -> tuple[Planes, Flags]:
     words = list(eights[:odd]) + list(eights[odd::2] * _EIGHT + eights[odd + 1 :: 2])
     values: Planes = (np.zeros_like(words[0]), words[0])
     over = np.zeros(len(words[0]), dtype=np.bool_)
-    for word in words[1:]:
+    for low_word in words[1:]:
         values, product_over = planes.multiply(values, (_ZERO, _SIXTEEN))
-        values, sum_over = planes.add(values, (_ZERO, word))
+        values, sum_over = planes.add(values, (_ZERO, low_word))
         over |= product_over | sum_over
     return values, over
 

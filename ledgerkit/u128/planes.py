@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 Words: TypeAlias = NDArray[np.uint64]
 Flags: TypeAlias = NDArray[np.bool_]
 # The high and low halves of the values; for i129 the halves of the values modulo 2^128, and flags
-# of negative values. Planes of operands may have one row.
+# for negative values. Planes of operands may have one row.
 Planes: TypeAlias = tuple[Any, ...]
 Rows: TypeAlias = NDArray[np.intp]
 Floats: TypeAlias = NDArray[np.float64]

@@ -4,11 +4,13 @@ import ast
 import functools
 import importlib
 import inspect
+import io
 import os
 import re
 import shutil
 import subprocess
 import sys
+import tokenize
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -313,7 +315,10 @@ def signature_of(dotted: str) -> inspect.Signature:
 
 
 # What a name holds, or a function does, is said by the field's own words.
-RIDDLES = {"asked", "found", "held", "kept", "shown", "told", "wanted"}
+RIDDLES = set(
+    "again anew asked beside each found held kept known own settled shown some taken told wanted "
+    "word".split()
+)
 VAGUE = {"Ask", "Give", "How", "Let", "Say", "Take", "Tell", "Want", "What", "Whether", "Who"}
 
 
@@ -333,6 +338,21 @@ def names_in(function: ast.FunctionDef | ast.AsyncFunctionDef) -> frozenset[str]
     nodes = list(ast.walk(function))
     stored = [n for n in nodes if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)]
     return frozenset([n.arg for n in nodes if isinstance(n, ast.arg)] + [n.id for n in stored])
+
+
+def test_comments_begin_with_their_subject():
+    """No comment begins with "of", as a fragment of a sentence does."""
+    fragment = re.compile(r"#:? *of\b", re.IGNORECASE)
+    fragments = [
+        f"{path.relative_to(ROOT)}:{token.start[0]}"
+        for path in sorted((ROOT / "ledgerkit").rglob("*.py"))
+        for token in tokenize.generate_tokens(
+            io.StringIO(path.read_text(encoding="utf-8")).readline
+        )
+        if token.type == tokenize.COMMENT and fragment.match(token.string)
+    ]
+
+    assert fragments == []
 
 
 def test_names_say_what_they_hold():
