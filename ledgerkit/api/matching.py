@@ -98,8 +98,8 @@ def _replace_id(body: bytes, call_id: str, new_id: str) -> bytes | None:
     old, new = _quote(call_id), _quote(new_id)
     if _response_id(body) != old:
         return None
-    # Other members may have the same text. Replacing the first n texts changes the id that is
-    # read as soon as the id is among them: search the least n.
+    # Other members may have the same text. Find the smallest n for which replacing the first n
+    # occurrences changes the id.
     nth = bisect_left(
         range(body.count(old)),
         True,  # noqa: FBT003 - the value to search
@@ -121,7 +121,7 @@ def _quote(call_id: str) -> bytes:
     return f'"{call_id}"'.encode()
 
 
-def check_id(value: object, body: bytes, request: str) -> LedgerError:
+def wrong_id_error(value: object, body: bytes, request: str) -> LedgerError:
     """
     Return the error for the value of a response without the id of its call.
 

@@ -32,8 +32,8 @@ def read_listing(response: Response, kind: type[Listing], request: str) -> Listi
     """
     Decode a response about one account, key or token.
 
-    A response without the content of its kind may only have its subject: with other members it is
-    an error, because it is of another kind.
+    A response may lack content if it has only its subject. With other members it belongs to
+    another path, and is an error.
     """
     value: Listing = calls.read_api(response, kind, request)
     if not value.has_content:

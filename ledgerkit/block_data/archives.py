@@ -14,7 +14,7 @@ from typing import Any, NoReturn
 
 from ledgerkit.errors import DecodeError, ResponseTooLargeError
 
-BLOCKS = 10  # heights of an archive
+HEIGHTS_PER_ARCHIVE = 10
 _SECTOR = 512  # bytes of a header; files are padded to whole sectors
 _NO_SECTOR = bytes(_SECTOR)
 _END = range(2, 22)  # empty sectors that end a tar: two, and the padding to a record of 20 sectors
@@ -31,7 +31,7 @@ _PLAIN_FILE = (b"0", b"\0")
 
 def archive_start(height: int) -> int:
     """Return the first height of the archive that has a height."""
-    return height - height % BLOCKS
+    return height - height % HEIGHTS_PER_ARCHIVE
 
 
 def read_archive(body: bytes, start: int, max_bytes: int) -> dict[int, bytes]:
@@ -79,7 +79,7 @@ def _octal(field: bytes) -> int | None:
 
 class _Unpacked:
     def __init__(self, body: bytes, start: int, max_bytes: int) -> None:
-        self._request = f"the archive of blocks {start} to {start + BLOCKS - 1}"
+        self._request = f"the archive of blocks {start} to {start + HEIGHTS_PER_ARCHIVE - 1}"
         self._left = self._max_bytes = max_bytes
         self._body = body
         self._offset = 0

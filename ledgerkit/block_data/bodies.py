@@ -7,7 +7,7 @@ from itertools import chain, groupby
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ledgerkit.api import services
-from ledgerkit.block_data.archives import BLOCKS, archive_start, read_archive
+from ledgerkit.block_data.archives import HEIGHTS_PER_ARCHIVE, archive_start, read_archive
 from ledgerkit.block_data.headers import DocumentHeaders, not_final_error
 from ledgerkit.errors import DecodeError, LedgerError
 
@@ -65,7 +65,7 @@ class _Plan:
         groups = groupby(self._heights, archive_start)
         for start, group in groups:
             heights = list(group)
-            self._update_final(start + BLOCKS + _RECENT)
+            self._update_final(start + HEIGHTS_PER_ARCHIVE + _RECENT)
             n_final = sum(height <= self.final for height in heights)
             yield from self._requests(start, heights[:n_final])
             if n_final < len(heights):
@@ -82,7 +82,7 @@ class _Plan:
     def _requests(
         self, start: int, heights: list[int]
     ) -> Iterator[tuple[_Archive | int, Call[Any]]]:
-        is_written = start + BLOCKS + _RECENT <= self.final
+        is_written = start + HEIGHTS_PER_ARCHIVE + _RECENT <= self.final
         if is_written and len(heights) >= _MIN_FROM_ARCHIVE:
             yield _Archive(start, heights), _archive_call(self._ledger, start)
         else:

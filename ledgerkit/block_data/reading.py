@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
 
 from ledgerkit.api import services
 from ledgerkit.api.models.block_documents import BlockDocument
-from ledgerkit.block_data.archives import BLOCKS, archive_start
+from ledgerkit.block_data.archives import HEIGHTS_PER_ARCHIVE, archive_start
 from ledgerkit.block_data.bodies import read_bodies
 from ledgerkit.block_data.headers import Skipped, first_headers_above, source_headers
 from ledgerkit.block_data.node_documents import read_node_documents
@@ -147,7 +147,7 @@ def _look_ahead(
     last, size = start + LOOK_AHEAD, _FIRST_LOOK
     while buffer.is_waiting and start < last:
         # A whole archive is one request, so the run ends with an archive.
-        heights = range(start, archive_start(start + size + BLOCKS - 1))
+        heights = range(start, archive_start(start + size + HEIGHTS_PER_ARCHIVE - 1))
         start, size = heights.stop, 2 * size
         with closing(read(ledger, heights)) as reads:
             for result in reads:

@@ -1,10 +1,10 @@
 """
-Block documents whose outcomes are proved: later blocks commit to them, and are approved.
+Block documents whose outcomes are proved by later blocks, which validators approved.
 
 The header of a chunk has the root of the outcomes that the previous chunk of its shard executed;
 the header of the block with that chunk commits to the root, and the next block shows that
-validators approved that block. So two later documents prove a document, or more if its shard
-missed a chunk.
+validators approved that block. So two later documents usually prove a document; more are needed
+if its shard missed a chunk.
 """
 
 from __future__ import annotations
@@ -88,8 +88,8 @@ class HeaderChecks:
         After a skipped height, approvals name the height of the previous block and not its hash;
         then a later header, whose approvals name a hash, shows the approval.
 
-        Raises `ProofError` if the block is not what its hash commits to, does not follow on the
-        previous block, or if validators with two thirds of the stake or less approved that block.
+        Raises `ProofError` if the hash differs, the parent differs, or at most two thirds of the
+        stake approved the parent.
         """
         header = block.header
         proofs.check_header(header)
@@ -146,18 +146,19 @@ class VerifiedRead:
 
     `read` has an error instead of a document that is not proved. `leaves` are the leaves of
     outcomes by their ids, and `committed_by` is the last header that commits to some of them. No
-    header commits yet to `missing_roots`. `unchecked` says why outcomes are not in `leaves`.
+    header commits yet to `missing_roots`. `unchecked_reason` says why outcomes are not in `leaves`.
     """
 
     read: DocumentRead
     leaves: dict[str, bytes] = field(default_factory=dict)
     committed_by: Header | None = None
     missing_roots: int = 0
-    unchecked: DecodeError | None = None
+    unchecked_reason: DecodeError | None = None
 
     def whole(self) -> DocumentRead:
         """Return the document, or an error if not all of its outcomes are proved."""
-        return self.read._replace(value=self.unchecked) if self.unchecked else self.read
+        reason = self.unchecked_reason
+        return self.read if reason is None else self.read._replace(value=reason)
 
     def is_proved(self, approved_height: int) -> bool:
         """Return True if approved blocks commit to all roots, or show that no block exists."""
@@ -174,14 +175,14 @@ def read_verified(
     Read the document of each height, in order, once it is proved.
 
     As `read_documents`, but a document that the chain does not commit to is a `ProofError`, and a
-    document that no final block proves yet is a `ProofNotReadyError`. A document is `unchecked` if
-    the status of an outcome is of an unknown kind.
+    document that no final block proves yet is a `ProofNotReadyError`. A document has an
+    `unchecked_reason` if the status of an outcome is of an unknown kind.
     """
     read = partial(read_documents, source=source, whole=True)
-    return read_with_later(ledger, heights, Verification(headers), read)
+    return read_with_later(ledger, heights, DocumentChecks(headers), read)
 
 
-class Verification:
+class DocumentChecks:
     """
     The buffer of documents that are not proved yet, with the checks of their headers.
 
@@ -200,12 +201,12 @@ class Verification:
 
     def add(self, read: DocumentRead, *, is_later: bool = False) -> Iterator[VerifiedRead]:
         """Add the next height; yield the heights that are proved now, except later heights."""
-        verified = VerifiedRead(read)
+        pending = VerifiedRead(read)
         try:
             if isinstance(read.value, LedgerError):
                 raise read.value
             if isinstance(read.value, WholeDocument):
-                self._add_document(read.value, verified)
+                self._add_document(read.value, pending)
                 for earlier in self._waiting:
                     if isinstance(earlier.read.value, Skipped) and earlier.committed_by is None:
                         earlier.committed_by = read.value.block.header
@@ -213,9 +214,9 @@ class Verification:
                 self._checks.skip(read.height)
         except LedgerError as error:
             self._fail(error)
-            verified.read = verified.read._replace(value=error)
+            pending.read = pending.read._replace(value=error)
         if not is_later:
-            self._waiting.append(verified)
+            self._waiting.append(pending)
         while self._waiting and self._waiting[0].is_proved(self._approved_height):
             yield self._waiting.popleft()
 
@@ -233,14 +234,14 @@ class Verification:
 
     def _fail(self, error: LedgerError | None) -> None:
         """Replace the waiting documents by an error, because no later document proves them."""
-        for verified in self._waiting:
-            if not isinstance(verified.read.value, LedgerError):
-                text = f"no later block proves block {verified.read.height} yet"
-                value = error or ProofNotReadyError(text=text, block_height=verified.read.height)
-                verified.read = verified.read._replace(value=value)
+        for pending in self._waiting:
+            if not isinstance(pending.read.value, LedgerError):
+                text = f"no later block proves block {pending.read.height} yet"
+                value = error or ProofNotReadyError(text=text, block_height=pending.read.height)
+                pending.read = pending.read._replace(value=value)
         self._restart()
 
-    def _add_document(self, document: WholeDocument, verified: VerifiedRead) -> None:
+    def _add_document(self, document: WholeDocument, pending: VerifiedRead) -> None:
         """Check a document, and the outcomes that its chunks commit to."""
         header, chunks = document.block.header, document.chunk_headers()
         is_approval = self._checks.add(document.block)
@@ -272,15 +273,15 @@ class Verification:
             computed = proofs.leaves(ids, [execution.outcome for execution in executions])
             leaves = [leaf for leaf in computed if leaf is not None]
             if len(leaves) < len(ids):
-                verified.unchecked = _unknown_status(executions[computed.index(None)])
+                pending.unchecked_reason = _unknown_status(executions[computed.index(None)])
                 continue
-            verified.leaves.update(zip(ids, leaves, strict=True))
-            self._pending[shard.shard_id] = verified, proofs.root_of(leaves)
-            verified.missing_roots += 1
+            pending.leaves.update(zip(ids, leaves, strict=True))
+            self._pending[shard.shard_id] = pending, proofs.root_of(leaves)
+            pending.missing_roots += 1
         listed = {shard.shard_id for shard in document.shards}
         _require(new <= listed, header, "the chunks that its document lacks")
-        if not verified.missing_roots:
-            verified.committed_by = header
+        if not pending.missing_roots:
+            pending.committed_by = header
 
 
 def _check_accounts(shard: Shard, header: Header) -> None:

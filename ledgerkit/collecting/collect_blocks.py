@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 
 from ledgerkit import client, intervals, validation
 from ledgerkit.api import rpc
-from ledgerkit.block_data.archives import BLOCKS
+from ledgerkit.block_data.archives import HEIGHTS_PER_ARCHIVE
 from ledgerkit.block_data.headers import NodeHeaders, final_header
 from ledgerkit.block_data.reading import LOOK_AHEAD
 from ledgerkit.collecting import manifests
@@ -299,7 +299,7 @@ class BlockRun(Run):
     def request(self, manifest: Manifest) -> tuple[str, int]:
         """Return the requests that read the views, and the number of heights per request."""
         if manifest.source == "documents":
-            return "archive of ten blocks", BLOCKS
+            return "archive of ten blocks", HEIGHTS_PER_ARCHIVE
         if manifest.source == "indexer_rpc":
             return "block; one EXPERIMENTAL_indexer_block for each block", 1
         requests = ["block"]

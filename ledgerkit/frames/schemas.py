@@ -991,7 +991,7 @@ SCHEMAS |= {
     ),
 }
 
-PLURAL = "traces_"  # prefix of the frames of many transactions
+TRACES_PREFIX = "traces_"  # prefix of the frames of many transactions
 _ROW_TIME = _c(
     "time",
     "time",
@@ -1015,7 +1015,7 @@ TRACE_FRAMES = (
     "balance_changes",
     "gas",
 )
-SCHEMAS |= {PLURAL + name: _with_transaction(SCHEMAS[name]) for name in TRACE_FRAMES}
+SCHEMAS |= {TRACES_PREFIX + name: _with_transaction(SCHEMAS[name]) for name in TRACE_FRAMES}
 
 
 def schema_names(columns: Iterable[str], name: object = None) -> tuple[str, ...]:

@@ -413,7 +413,7 @@ def _deploy_global(run: ReceiptRun, action: kinds.DeployGlobalContract) -> None:
 
     A receipt delivers the contract, so the next action cannot use it yet.
     """
-    cost = fees.GLOBAL_BYTE * len(action.code)
+    cost = fees.GLOBAL_BYTE_PRICE * len(action.code)
     account = run.existing_account()
     if account.amount < cost:
         run.fail("LackBalanceForState", amount=str(cost))

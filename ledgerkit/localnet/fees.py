@@ -28,8 +28,8 @@ MAX_GAS_PRICE_FACTOR = 20
 CHUNK_GAS = 1000 * TGAS
 VIEW_GAS = 1000 * TGAS  # nearcore: max_gas_burnt_view
 MAX_GAS_BURNT = 1000 * TGAS  # the limit of one call
-STORAGE_BYTE = 10**19  # yoctoNEAR locked for a byte
-GLOBAL_BYTE = 10**20  # yoctoNEAR burnt for a byte of a global contract
+STORAGE_BYTE_PRICE = 10**19  # yoctoNEAR locked
+GLOBAL_BYTE_PRICE = 10**20  # yoctoNEAR burnt, for the code of a global contract
 STORAGE_FREE = 770  # bytes that need no balance (NEP-448, zero-balance accounts)
 IMPLICIT_BYTES = 182  # an implicit account with its one key
 RECORD_BYTES = 40  # an access key's or a storage record's, besides key and value
@@ -230,7 +230,7 @@ class Profile:
         return first
 
     def fee_parts(self, action: Action, receiver_id: str) -> list[tuple[str, Fee]]:
-        """Return the fees that an action's fee is the sum of, by their names in a gas profile."""
+        """List the parts of an action's fee, each with its name in a gas profile."""
         match action:
             case kinds.Transfer():
                 parts = [("TRANSFER", self._transfer(receiver_id))]
@@ -293,7 +293,7 @@ class Profile:
     def _key_parts(
         self, permission: Permission, public_key: PublicKey, receiver_id: str
     ) -> list[tuple[str, Fee]]:
-        """Return the fees of adding a key; each nonce of a gas key is written on its own."""
+        """List the parts of the fee of adding a key; a gas key also pays for writing its nonces."""
         parts = [("ADD_FULL_ACCESS_KEY", self.table["add_full_access_key"])]
         if isinstance(permission, FunctionCallPermission | GasKeyFunctionCall):
             size = sum(len(name.encode()) + 1 for name in permission.method_names)
@@ -312,14 +312,14 @@ class Profile:
         return Fee(fee.send_sir * sent, fee.send_other * sent, fee.execute * written)
 
     def _state_init_parts(self, kind: str, count: int, size: int) -> list[tuple[str, Fee]]:
-        """Return the fees of an initial state of a number of records and bytes."""
+        """List the parts of the fee of an initial state, by its records and bytes."""
         base = (f"{kind}_BASE", self.table["deterministic_state_init"])
         return [base, *self.state_record_parts(count, size, kind)]
 
     def state_record_parts(
         self, count: int, size: int, kind: str = "DETERMINISTIC_STATE_INIT"
     ) -> list[tuple[str, Fee]]:
-        """Return the fees of records in an initial state, and of the bytes in them."""
+        """List the parts of the fee that grow with the records of an initial state."""
         entry, byte = (self.table[f"deterministic_state_init_{unit}"] for unit in ("entry", "byte"))
         return [(f"{kind}_ENTRY", entry.times(count)), (f"{kind}_BYTE", byte.times(size))]
 
@@ -390,4 +390,4 @@ def storage_shortfall(balance: int, storage_usage: int) -> int:
     """Return the yoctoNEAR that an account lacks for its bytes of storage, or 0."""
     if storage_usage <= STORAGE_FREE:
         return 0
-    return max(0, storage_usage * STORAGE_BYTE - balance)
+    return max(0, storage_usage * STORAGE_BYTE_PRICE - balance)

@@ -26,8 +26,11 @@ if TYPE_CHECKING:
 
 _ABSENT, _PRESENT = b"\0", b"\1"
 
-# The versions that brought or removed members.
-_NUMBERED, _WITH_BODY, _ENDORSED, _UNCHALLENGED = 3, 4, 5, 6
+# The first versions with, or without, some members.
+_FIRST_WITH_ORDINAL = 3
+_FIRST_WITH_BODY_HASH = 4
+_FIRST_WITH_ENDORSEMENTS = 5
+_FIRST_WITHOUT_CHALLENGES = 6
 
 
 class HeaderHash(NamedTuple):
@@ -77,30 +80,31 @@ def rest_hash(header: Header, version: int) -> bytes:
         *(header.last_ds_final_block, header.block_body_hash or NO_HASH),
     )
     receipts, chunks, transactions, challenges, random_value, *final, body = hashes
-    is_numbered, is_challenged = version >= _NUMBERED, version < _UNCHALLENGED
-    proposals = [encode_validator(v, is_versioned=is_numbered) for v in header.validator_proposals]
+    has_ordinal = version >= _FIRST_WITH_ORDINAL
+    has_challenges = version < _FIRST_WITHOUT_CHALLENGES
+    proposals = [encode_validator(v, is_versioned=has_ordinal) for v in header.validator_proposals]
     challenged = header.challenges_result
     slashed = [borsh.text(v.account_id) + bytes([v.is_double_sign]) for v in challenged]
     parts = [
-        body if version >= _WITH_BODY else b"",
+        body if version >= _FIRST_WITH_BODY_HASH else b"",
         *(receipts, chunks, transactions),
         borsh.u64(header.chunks_included) if version == 1 else b"",
-        challenges if is_challenged else b"",
+        challenges if has_challenges else b"",
         *(random_value, borsh.items(proposals), borsh.blob(bytes(header.chunk_mask))),
         *(_u128(header.gas_price), _u128(header.total_supply)),
-        borsh.items(slashed) if is_challenged else b"",
+        borsh.items(slashed) if has_challenges else b"",
         *final,
-        _encode_numbers(header) if is_numbered else b"",
+        _encode_numbers(header) if has_ordinal else b"",
         borsh.items([_encode_option(approval) for approval in header.approvals]),
         borsh.u32(header.latest_protocol_version),
-        _encode_endorsements(header) if version >= _ENDORSED else b"",
-        b"" if is_challenged else _encode_split(header),
+        _encode_endorsements(header) if version >= _FIRST_WITH_ENDORSEMENTS else b"",
+        b"" if has_challenges else _encode_split(header),
     ]
     return sha256(b"".join(parts)).digest()
 
 
 def encode_validator(validator: Validator, *, is_versioned: bool = True) -> bytes:
-    """Encode a validator in Borsh; old headers have no tag of its version."""
+    """Encode a validator in Borsh; headers before version 3 lack the tag of its version."""
     key = PublicKey.from_text(validator.public_key, "public_key").encode()
     tag = b"\0" if is_versioned else b""  # V1, the only variant
     return tag + borsh.text(validator.account_id) + key + _u128(validator.stake)

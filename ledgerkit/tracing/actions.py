@@ -20,7 +20,7 @@ from ledgerkit.api.models.actions import (
 )
 from ledgerkit.api.models.transactions import decode_member
 from ledgerkit.tracing.action_fields import decode_all_args, deposit
-from ledgerkit.tracing.token_standards import Movement, StandardError, read_event
+from ledgerkit.tracing.token_standards import Movement, TokenStandardError, read_event
 from ledgerkit.tracing.tree.arrays import objects, take
 
 if TYPE_CHECKING:
@@ -187,7 +187,7 @@ def _parse_event(position: int, index: int, line: str) -> Event:
             movements = read_event(standard, event, data)
         else:
             note = f"{_wrong_name(document)}: {text[:_QUOTED]}"
-    except StandardError as problem:
+    except TokenStandardError as problem:
         note = str(problem)
     return Event(position, index, standard, version, event, data, note, movements)
 

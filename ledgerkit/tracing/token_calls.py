@@ -28,7 +28,7 @@ from ledgerkit.tracing.token_standards import (
     MULTI_TOKEN,
     NON_FUNGIBLE,
     Movement,
-    StandardError,
+    TokenStandardError,
     parse_amount,
     read_amount,
     read_text,
@@ -131,16 +131,16 @@ class CallReader:
         return children
 
     def returned(self, call: TokenCall) -> Any:
-        """Decode the JSON that a call returned; raise `StandardError` if there is none."""
+        """Decode the JSON that a call returned; raise `TokenStandardError` if there is none."""
         execution = self.values.executions[call.position]
         status = execution.outcome.status if execution else None
         text = status.success_value if isinstance(status, Status) else None
         if not isinstance(text, str) or not call.is_last:
-            raise StandardError("its result is not in the document")
+            raise TokenStandardError("its result is not in the document")
         try:
             return json_decoding.decode(base64.b64decode(text))
         except ValueError:  # not base64, or not JSON
-            raise StandardError("its result is not JSON") from None
+            raise TokenStandardError("its result is not JSON") from None
 
 
 def line_movements(lines: list[str], calls: Iterable[TokenCall]) -> Iterator[Movement]:
@@ -153,7 +153,7 @@ def line_movements(lines: list[str], calls: Iterable[TokenCall]) -> Iterator[Mov
                 continue
             try:
                 movement = _line_movement(match.groupdict(), call)
-            except StandardError:
+            except TokenStandardError:
                 continue  # the call is read from its arguments, or noted
             memo = next_line[len(_MEMO) :] if next_line.startswith(_MEMO) else None
             yield movement._replace(memo=memo)
@@ -212,7 +212,7 @@ def meta_pool_events(lines: Iterable[str]) -> Iterator[PoolEvent]:
             continue
         try:
             movements, gap = _pool_movements(name, document), _META_POOL_GAPS.get(name)
-        except StandardError as problem:
+        except TokenStandardError as problem:
             movements, gap = [], str(problem)
         yield PoolEvent(name, movements, gap)
 
@@ -241,13 +241,13 @@ def _pool_movements(name: str, document: dict[str, Any]) -> list[Movement]:
 
 
 def _arguments(call: TokenCall) -> dict[str, Any]:
-    """Decode the arguments of a call; raise `StandardError` if they are not a JSON object."""
+    """Decode the arguments of a call; raise `TokenStandardError` if they are not a JSON object."""
     try:
         arguments = json_decoding.decode(call.args)
     except msgspec.DecodeError:
-        raise StandardError(f"{_ARGS} is not JSON") from None
+        raise TokenStandardError(f"{_ARGS} is not JSON") from None
     if not isinstance(arguments, dict):
-        raise StandardError(f"{_ARGS} is not an object")
+        raise TokenStandardError(f"{_ARGS} is not an object")
     return arguments
 
 
@@ -258,7 +258,7 @@ def _movement(sender_id: str | None, receiver_id: str | None, amount: int) -> li
 
 def _predecessor(call: TokenCall) -> str:
     if call.predecessor_id is None:
-        raise StandardError("its predecessor is not in the document")
+        raise TokenStandardError("its predecessor is not in the document")
     return call.predecessor_id
 
 
@@ -273,7 +273,7 @@ def _read_transfer(call: TokenCall, _: CallReader) -> list[Movement]:
 def _read_ft_transfer(call: TokenCall, reader: CallReader) -> list[Movement]:
     """Read a transfer; refuse a call that leaves it to another receipt."""
     if reader.values.status[call.position] != "success_value":
-        raise StandardError("it left the transfer to another receipt")
+        raise TokenStandardError("it left the transfer to another receipt")
     return _read_transfer(call, reader)
 
 
@@ -286,20 +286,20 @@ def _read_ft_transfer_call(call: TokenCall, reader: CallReader) -> list[Movement
         if "ft_on_transfer" in (methods[child] or "").split("+")
     }
     if any(movement.receiver_id not in called for movement in movements):
-        raise StandardError("the document has no call of ft_on_transfer of its receiver")
+        raise TokenStandardError("the document has no call of ft_on_transfer of its receiver")
     return movements
 
 
 def _read_ft_resolve_transfer(call: TokenCall, reader: CallReader) -> list[Movement]:
     """Read a refund: the amount less the part that the result says was used."""
     if _DELETED in reader.lines(call.position):
-        raise StandardError("the amount burnt for a deleted account is not logged")
+        raise TokenStandardError("the amount burnt for a deleted account is not logged")
     arguments, result = _arguments(call), reader.returned(call)
     if not isinstance(result, str):
-        raise StandardError("its result is not a text")
+        raise TokenStandardError("its result is not a text")
     amount, used = read_amount(arguments, "amount", _ARGS), parse_amount(result, "its result")
     if used > amount:
-        raise StandardError("its result is more than the amount")
+        raise TokenStandardError("its result is more than the amount")
     sender_id = read_text(arguments, "sender_id", _ARGS)
     return _movement(read_text(arguments, "receiver_id", _ARGS), sender_id, amount - used)
 
@@ -314,14 +314,14 @@ def _read_near_withdraw(call: TokenCall, reader: CallReader) -> list[Movement]:
         if values.receivers[child] == account_id
     ]
     if not any(deposit is not None and deposit >= amount for deposit in paid):
-        raise StandardError("the document has no receipt that pays the amount out")
+        raise TokenStandardError("the document has no receipt that pays the amount out")
     return _movement(account_id, None, amount)
 
 
 def _read_storage_unregister(call: TokenCall, reader: CallReader) -> list[Movement]:
     """Refuse a forced end of a registration: the arguments lack the balance that it burns."""
     if call.args and _arguments(call).get("force") is True and reader.returned(call) is not False:
-        raise StandardError("the balance burnt is not logged")
+        raise TokenStandardError("the balance burnt is not logged")
     return []
 
 
@@ -347,29 +347,29 @@ def _read_unknown_mint(call: TokenCall, reader: CallReader) -> list[Movement]:
             return []  # the inner call is read, or noted
         if any(f'_{verb}"' in line for line in reader.lines(child)):
             return []
-    raise StandardError(_NO_EVENT)
+    raise TokenStandardError(_NO_EVENT)
 
 
 def _read_unknown_new(call: TokenCall, _: CallReader) -> list[Movement]:
     """Refuse an initialization that has the arguments of near-sdk's fungible token."""
     if b'"total_supply"' in call.args:
-        raise StandardError(_NO_EVENT)
+        raise TokenStandardError(_NO_EVENT)
     return []
 
 
 def _read_aurora_withdraw(call: TokenCall, reader: CallReader) -> list[Movement]:
     """Read an amount that the predecessor burnt, after an Ethereum address, in Borsh."""
     if reader.values.status[call.position] != "success_value":
-        raise StandardError("it left the withdrawal to another receipt")
+        raise TokenStandardError("it left the withdrawal to another receipt")
     if len(call.args) != _ADDRESS_BYTES + _AMOUNT_BYTES:
-        raise StandardError(f"{_ARGS} is not an address and an amount")
+        raise TokenStandardError(f"{_ARGS} is not an address and an amount")
     return _movement(_predecessor(call), None, int.from_bytes(call.args[_ADDRESS_BYTES:], "little"))
 
 
 def _read_nft_resolve_transfer(call: TokenCall, reader: CallReader) -> list[Movement]:
     """Return no movement if the result says that the receiver kept the token."""
     if reader.returned(call) is not True:
-        raise StandardError(_NO_EVENT)
+        raise TokenStandardError(_NO_EVENT)
     return []
 
 
@@ -377,7 +377,7 @@ def _refusing(reason: str) -> Callable[[TokenCall, CallReader], list[Movement]]:
     """Return a reader for methods whose arguments lack the movement."""
 
     def refuse(*_: object) -> list[Movement]:
-        raise StandardError(reason)
+        raise TokenStandardError(reason)
 
     return refuse
 

@@ -12,7 +12,7 @@ from ledgerkit.tracing.token_standards import (
     NEARX,
     NON_FUNGIBLE,
     STANDARDS,
-    StandardError,
+    TokenStandardError,
 )
 from ledgerkit.tracing.tree.linking import first_names
 
@@ -138,7 +138,7 @@ def _read_arguments(reports: _Reports, call: TokenCall, movements: list[Movement
     rule = call.rule
     try:
         read = rule.read(call, reports.reader)
-    except StandardError as problem:
+    except TokenStandardError as problem:
         reports.note(_UNREAD, call.position, call.method, str(problem))
         return
     if read and any(movement.standard == rule.standard for movement in movements):

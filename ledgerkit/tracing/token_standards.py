@@ -31,7 +31,7 @@ _NEARX_SHARES = {
 _QUOTED = 40  # characters of an invalid amount in an error
 
 
-class StandardError(ValueError):
+class TokenStandardError(ValueError):
     """A violation of a token's standard by its contract; the text names the member."""
 
 
@@ -54,7 +54,7 @@ class Movement(NamedTuple):
 
 
 def read_event(standard: str, event: str, data: Any) -> list[Movement]:
-    """Read the movements of an event; a StandardError says which member is wrong."""
+    """Read the movements of an event; a TokenStandardError says which member is wrong."""
     if standard == NEARX:
         name = _NEARX_SHARES.get(event)
         return [_read_shares(name, *item) for item in _elements(data)] if name else []
@@ -74,10 +74,10 @@ def read_event(standard: str, event: str, data: Any) -> list[Movement]:
 def _elements(data: Any) -> Iterator[tuple[str, dict[str, Any]]]:
     """Iterate over the objects of an event's data, with their paths."""
     if not isinstance(data, list):
-        raise StandardError("data is missing" if data is NA else "data is not a list")
+        raise TokenStandardError("data is missing" if data is NA else "data is not a list")
     for index, element in enumerate(data):
         if not isinstance(element, dict):
-            raise StandardError(f"data[{index}] is not an object")
+            raise TokenStandardError(f"data[{index}] is not an object")
         yield f"data[{index}]", element
 
 
@@ -106,7 +106,7 @@ def _tokens(standard: str, element: dict[str, Any], path: str) -> list[tuple[str
         return [(token_id, 1) for token_id in ids]
     texts = _texts(element, "amounts", path)
     if len(ids) != len(texts):
-        raise StandardError(f"{path}.token_ids and {path}.amounts differ in length")
+        raise TokenStandardError(f"{path}.token_ids and {path}.amounts differ in length")
     values = [parse_amount(text, f"{path}.amounts[{index}]") for index, text in enumerate(texts)]
     return list(zip(ids, values, strict=True))
 
@@ -114,20 +114,20 @@ def _tokens(standard: str, element: dict[str, Any], path: str) -> list[tuple[str
 def _texts(element: dict[str, Any], name: str, path: str) -> list[str]:
     values = _member(element, name, path)
     if not isinstance(values, list) or not all(isinstance(value, str) for value in values):
-        raise StandardError(f"{path}.{name} is not a list of texts")
+        raise TokenStandardError(f"{path}.{name} is not a list of texts")
     return values
 
 
 def read_text(element: dict[str, Any], name: str, path: str) -> str:
-    """Return a member that is a text; raise `StandardError` for any other."""
+    """Return a member that is a text; raise `TokenStandardError` for any other."""
     value = _member(element, name, path)
     if not isinstance(value, str):
-        raise StandardError(f"{path}.{name} is not a text")
+        raise TokenStandardError(f"{path}.{name} is not a text")
     return value
 
 
 def read_amount(element: dict[str, Any], name: str, path: str) -> int:
-    """Return a member that is an amount; raise `StandardError` for any other."""
+    """Return a member that is an amount; raise `TokenStandardError` for any other."""
     return parse_amount(read_text(element, name, path), f"{path}.{name}")
 
 
@@ -135,11 +135,11 @@ def parse_amount(text: str, path: str) -> int:
     """Parse an amount as the standards write it: decimal digits of at most 128 bits."""
     values = amounts.plain([text])
     if values is None:
-        raise StandardError(f"{path} is not a whole number of 128 bits: {text[:_QUOTED]!r}")
+        raise TokenStandardError(f"{path} is not a whole number of 128 bits: {text[:_QUOTED]!r}")
     return values[0]
 
 
 def _member(element: dict[str, Any], name: str, path: str) -> Any:
     if name not in element:
-        raise StandardError(f"{path}.{name} is missing")
+        raise TokenStandardError(f"{path}.{name} is missing")
     return element[name]

@@ -13,7 +13,7 @@ import pandas as pd
 from pandas.api.extensions import ExtensionArray
 
 from ledgerkit.frames import build
-from ledgerkit.frames.schemas import PLURAL
+from ledgerkit.frames.schemas import TRACES_PREFIX
 from ledgerkit.tracing.actions import RECEIPT_COLUMNS, with_receipts
 from ledgerkit.tracing.tree.arrays import take
 from ledgerkit.units import count_text
@@ -30,9 +30,9 @@ class Traces(Mapping[str, "Trace"]):
     The traces of several transactions by hash, with their frames combined.
 
     It is a mapping: ``traces[tx_hash]`` is one `Trace`, ``len(traces)`` counts them, and
-    iterating lists the hashes. Its frames have the columns of a trace's frames after `tx_hash`
-    and `time`: the timestamp of the block in which the row's receipt (of an edge, its child) ran
-    or, for rows without one, of the block in which the transaction's first receipt ran.
+    iterating lists the hashes. Each frame begins with `tx_hash` and `time`. `time` is the timestamp
+    of the block in which the row's receipt ran; an edge takes its child's. A row without a receipt
+    has the time of the transaction's first receipt.
 
     Parameters
     ----------
@@ -130,11 +130,11 @@ class Traces(Mapping[str, "Trace"]):
 
     def _frame(self, name: str) -> pd.DataFrame:
         if not self._traces:
-            frame = build.empty_frame(PLURAL + name)
+            frame = build.empty_frame(TRACES_PREFIX + name)
             frame.attrs.update(self._attrs)
             return frame
         columns = _combine(self._traces, name)
-        return build.build_frame(PLURAL + name, columns, attrs=self._attrs)
+        return build.build_frame(TRACES_PREFIX + name, columns, attrs=self._attrs)
 
     def __repr__(self) -> str:
         return f"<Traces: {self._count()}>"

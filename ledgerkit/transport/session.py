@@ -499,7 +499,7 @@ class Session:
         body = matching.restore_placeholder(response.body, call_id)
         if body is None:
             value = self._decode(call, response)
-            return matching.check_id(value, response.body, call.request), response
+            return matching.wrong_id_error(value, response.body, call.request), response
         response = response._replace(body=body)
         return self._decode(call, response), response
 

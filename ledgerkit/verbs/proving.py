@@ -12,9 +12,9 @@ from ledgerkit.api import rpc
 from ledgerkit.api.models.block_documents import WholeDocument
 from ledgerkit.block_data.reading import read_documents
 from ledgerkit.block_data.verified_documents import (
+    DocumentChecks,
     HeaderChecks,
     Headers,
-    Verification,
     read_verified,
 )
 from ledgerkit.errors import DecodeError, InvalidRequestError, LedgerError, ProofError
@@ -300,8 +300,8 @@ def _prove_by_documents(
             row.proved = "no"
             continue
         header = block.committed_by
-        if block.unchecked is not None and outcome.id not in block.leaves:
-            row.note = str(block.unchecked)
+        if block.unchecked_reason is not None and outcome.id not in block.leaves:
+            row.note = str(block.unchecked_reason)
             continue
         if header is None or block.leaves.get(outcome.id) != outcome.leaf:
             row.note, row.proved = f"block {block.read.height} has not this outcome", "no"
@@ -339,7 +339,7 @@ def _read_up_to(
         first = heights[-1] + 1
         rule = f"a block from {first} to {first - 1 + _MAX_LINKED}, to which documents are read"
         raise InvalidRequestError.refuse("trusted", end.hash, rule)
-    checks, verification = HeaderChecks(None), Verification(None)
+    checks, verification = HeaderChecks(None), DocumentChecks(None)
     blocks, header = range(heights[0], end.height + 1), None
     with closing(read_documents(ledger, blocks, source=source, whole=True)) as reads:
         for read in reads:

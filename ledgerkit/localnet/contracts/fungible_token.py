@@ -26,7 +26,7 @@ from ledgerkit.localnet.contract_sdk import (
     to_json,
     view,
 )
-from ledgerkit.localnet.fees import STORAGE_BYTE, TGAS
+from ledgerkit.localnet.fees import STORAGE_BYTE_PRICE, TGAS
 from ledgerkit.localnet.promises import Promise  # noqa: TC001 - annotations are read when it runs
 from ledgerkit.protocol import AccountId
 from ledgerkit.protocol.borsh import text
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 SPEC = "ft-1.0.0"
 PREFIX = b"a"
 ACCOUNT_BYTES = 125  # the record with the longest account id
-REGISTRATION = U128(ACCOUNT_BYTES * STORAGE_BYTE)
+REGISTRATION = U128(ACCOUNT_BYTES * STORAGE_BYTE_PRICE)
 RESOLVE_GAS = 5 * TGAS
 NOT_ENOUGH = "The account doesn't have enough balance"
 TOO_SMALL = "The attached deposit is less than the minimum storage balance"

@@ -27,7 +27,7 @@ from ledgerkit.localnet.contract_sdk import (
     view,
 )
 from ledgerkit.localnet.execution_errors import PanicError
-from ledgerkit.localnet.fees import STORAGE_BYTE, TGAS
+from ledgerkit.localnet.fees import STORAGE_BYTE_PRICE, TGAS
 from ledgerkit.localnet.promises import Promise  # noqa: TC001 - annotations are read when it runs
 from ledgerkit.protocol import AccountId  # noqa: TC001 - as above
 from ledgerkit.protocol.borsh import text
@@ -389,7 +389,7 @@ class NonFungibleToken(Contract, code_name="ledgerkit.localnet.contracts.nonfung
 
     def _charge_storage(self, size: int) -> None:
         """Charge the deposit for storage; refund the excess if it is above one yoctoNEAR."""
-        required, deposit = size * STORAGE_BYTE, self.vm.attached_deposit
+        required, deposit = size * STORAGE_BYTE_PRICE, self.vm.attached_deposit
         self.require(required <= deposit, f"Must attach {required} yoctoNEAR to cover storage")
         if deposit - required > 1:
             self.vm.promise(self.vm.predecessor_id).transfer(deposit - required)
@@ -397,7 +397,7 @@ class NonFungibleToken(Contract, code_name="ledgerkit.localnet.contracts.nonfung
     def _refund_approvals(self, account_id: str, approved_ids: Collection[str]) -> None:
         if approved_ids:
             size = sum(len(approved_id) + APPROVAL_BYTES for approved_id in approved_ids)
-            self.vm.promise(account_id).transfer(size * STORAGE_BYTE)
+            self.vm.promise(account_id).transfer(size * STORAGE_BYTE_PRICE)
 
     def _log_transfer(
         self,

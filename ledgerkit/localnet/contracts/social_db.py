@@ -27,7 +27,7 @@ from ledgerkit.localnet.contract_sdk import (
     view,
 )
 from ledgerkit.localnet.contracts.fungible_token import TOO_LARGE, TOO_SMALL, StorageBalance
-from ledgerkit.localnet.fees import PROFILES, STORAGE_BYTE
+from ledgerkit.localnet.fees import PROFILES, STORAGE_BYTE_PRICE
 from ledgerkit.localnet.state import StateStore
 from ledgerkit.localnet.vm import Vm
 from ledgerkit.protocol import AccountId, PublicKey
@@ -39,7 +39,7 @@ Tree = dict[str, Any]
 
 ROOT = 0
 LEAF = 0  # a leaf in `Node.children`: the root's id, which is never a child
-MIN_BALANCE = 2000 * STORAGE_BYTE
+MIN_BALANCE = 2000 * STORAGE_BYTE_PRICE
 MAX_LABEL = 256
 MAX_DEPTH = 126  # the recursion limit of serde_json, 128, less the two levels around `data`
 GENESIS_GAS = 10**18
@@ -431,7 +431,7 @@ class SocialDb(Contract, code_name="ledgerkit.localnet.contracts.social.Social")
         account = self.accounts.get(account_id)
         if account is None:
             return None
-        available = account.storage_balance // STORAGE_BYTE - account.used_bytes
+        available = account.storage_balance // STORAGE_BYTE_PRICE - account.used_bytes
         return Storage(account.used_bytes, available)
 
     def _account(self, account_id: str) -> Account:
@@ -468,7 +468,7 @@ class SocialDb(Contract, code_name="ledgerkit.localnet.contracts.social.Social")
         """Charge an account for the storage used since `before`, and store its record."""
         account.used_bytes += self.vm.storage_usage - before
         self.require(
-            account.used_bytes * STORAGE_BYTE <= account.storage_balance,
+            account.used_bytes * STORAGE_BYTE_PRICE <= account.storage_balance,
             "Not enough storage balance",
         )
         self.accounts.put(account_id, account)
@@ -482,7 +482,7 @@ class SocialDb(Contract, code_name="ledgerkit.localnet.contracts.social.Social")
             self.vm.promise(self.vm.predecessor_id).transfer(unused)
 
     def _balance_of(self, account: Account) -> StorageBalance:
-        required = max(account.used_bytes * STORAGE_BYTE, MIN_BALANCE)
+        required = max(account.used_bytes * STORAGE_BYTE_PRICE, MIN_BALANCE)
         total = account.storage_balance
         return StorageBalance(U128(total), U128(max(total - required, 0)))
 

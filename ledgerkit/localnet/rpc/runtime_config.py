@@ -21,7 +21,7 @@ def runtime_config(world: World) -> Object:
     """Return the costs and size limits of execution."""
     profile = world.runtime.profile
     return {
-        "storage_amount_per_byte": str(fees.STORAGE_BYTE),
+        "storage_amount_per_byte": str(fees.STORAGE_BYTE_PRICE),
         "min_gas_purchase_price": str(profile.min_purchase_price),
         "account_creation_charge": str(profile.creation_charge),
         "transaction_costs": _transaction_costs(profile),

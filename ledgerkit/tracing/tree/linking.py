@@ -51,13 +51,10 @@ class DataEdges:
 
 class LinkedReceipts:
     """
-    The receipts of transactions, tree by tree, each in causal order; a position is a receipt.
+    The receipts of transactions, tree by tree, in causal order within a tree.
 
-    `trees` is the number of each receipt's transaction, and `starts` the first position of each
-    tree and their end. `outcome_at` and `body_at` are the rows of each receipt in `outcomes` and
-    `bodies` (-1: none). `parents` and `data` refer to positions, `depths` counts the creators
-    above each receipt, and `is_local` marks the receipts that ran with the transactions
-    themselves. Until they are sorted, receipts are in order of first mention.
+    Before `_sort` the receipts are in order of first mention, and a receipt's number is its row;
+    afterwards it is its position.
 
     Raises `DecodeError` if a receipt was created twice, or by a receipt that it led to.
     """
@@ -87,6 +84,7 @@ class LinkedReceipts:
         self.roots, children = rows[: len(root_ids)], rows[len(root_ids) :]
         executed = np.arange(len(outcomes.ids))
         self.ids = np.array(names, dtype=object)
+        # The index of each receipt in `outcomes` and in `bodies`; -1 if it is not there.
         self.outcome_at = _positions_in(executed, len(names))
         self.body_at = _positions_in(self.body_rows, len(names))
         creators = np.repeat(executed, np.array(outcomes.n_created, dtype=np.int64))
@@ -103,7 +101,7 @@ class LinkedReceipts:
         self.parents[children] = creators
         counts = [len(result.created_ids()) for result in self.results]
         self.root_trees = np.repeat(np.arange(len(counts)), counts)
-        self.trees = np.zeros(len(self.ids), dtype=np.int64)
+        self.trees = np.zeros(len(self.ids), dtype=np.int64)  # the number of its transaction
         if len(self.results) > 1:
             n_outcomes = len(self.outcomes.ids)
             self.trees[self.roots] = self.root_trees
@@ -128,10 +126,11 @@ class LinkedReceipts:
         rows = np.argsort(consumers, kind="stable")
         producers = position[data.producers[rows]]
         self.data = DataEdges(producers, consumers[rows], data.data_ids[rows])
-        self.depths = graph.depths(self.parents)
+        self.depths = graph.depths(self.parents)  # the number of creators above each receipt
         for name in ("ids", "is_local", "trees", "outcome_at", "body_at"):
             setattr(self, name, getattr(self, name)[order])
         sizes = np.bincount(self.trees, minlength=len(self.results))
+        # The first position of each tree, and the end of the last tree.
         self.starts = np.concatenate([[0], np.cumsum(sizes)])
 
 
@@ -169,9 +168,10 @@ def _causal_order(receipts: LinkedReceipts) -> np.ndarray:
     order = graph.sort(receipts.created, receipts.roots, n_rows, ends)
     if len(order) < n_rows:
         problem = "waits for data that comes after it"
-        created = graph.sort(receipts.created, receipts.roots, n_rows, (_NO_ROWS, _NO_ROWS))
-        if len(created) < n_rows:
-            order, problem = created, "is among its own creators"
+        no_data = _NO_ROWS, _NO_ROWS
+        creation_order = graph.sort(receipts.created, receipts.roots, n_rows, no_data)
+        if len(creation_order) < n_rows:
+            order, problem = creation_order, "is among its own creators"
         waiting = np.setdiff1d(np.arange(n_rows), order)[0]
         raise contradiction(f"receipt {receipts.ids[waiting]} {problem}")
     heights = take(receipts.outcomes.height, receipts.outcome_at)
@@ -212,8 +212,8 @@ def _data_edges(receipts: LinkedReceipts) -> DataEdges:
 
 def _passes_on(receipts: LinkedReceipts, row: int) -> bool:
     """Return True if another receipt has the result of a receipt (SuccessReceiptId)."""
-    outcome = receipts.outcome_at[row]
-    return bool(outcome >= 0) and receipts.outcomes.codes[outcome] == SUCCESS_RECEIPT_ID
+    outcome_row = receipts.outcome_at[row]
+    return bool(outcome_row >= 0) and receipts.outcomes.codes[outcome_row] == SUCCESS_RECEIPT_ID
 
 
 def _missing_parts(receipts: LinkedReceipts) -> list[str]:
@@ -249,13 +249,14 @@ def _infer_body(receipts: LinkedReceipts, row: int, executors: Sequence[str | No
     if transaction is not None and receipt_id in result.created_ids()[:1]:
         body = ReceiptBody(ActionReceipt(transaction.signer_id, transaction.actions))
         return Receipt(receipt_id, transaction.signer_id, transaction.receiver_id, body)
-    outcome, parent, sender = receipts.outcome_at[row], receipts.parents[row], None
-    tokens_burnt = receipts.outcomes.tokens_burnt
+    outcome_row, parent, sender = receipts.outcome_at[row], receipts.parents[row], None
     # The creator of a receipt is its sender, except for refunds.
-    if outcome >= 0 and parent >= 0 and not is_refund_by_cost(result, tokens_burnt[outcome]):
-        sender = executors[receipts.outcome_at[parent]]
+    if outcome_row >= 0 and parent >= 0:
+        tokens_burnt = receipts.outcomes.tokens_burnt[outcome_row]
+        if not is_refund_by_cost(result, tokens_burnt):
+            sender = executors[receipts.outcome_at[parent]]
     signer = transaction.signer_id if transaction and sender else None
-    return Receipt(receipt_id, sender, executors[outcome], ReceiptBody(ActionReceipt(signer)))
+    return Receipt(receipt_id, sender, executors[outcome_row], ReceiptBody(ActionReceipt(signer)))
 
 
 def _mark_local(receipts: LinkedReceipts) -> np.ndarray:

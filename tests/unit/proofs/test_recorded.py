@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from ledgerkit import proofs
 from ledgerkit.api.models.block_documents import decode_document
 from ledgerkit.block_data.reading import DocumentRead
-from ledgerkit.block_data.verified_documents import Verification
+from ledgerkit.block_data.verified_documents import DocumentChecks
 from ledgerkit.errors import LedgerError, ProofError, ProofNotReadyError
 from ledgerkit.proofs.headers import decode_hashes
 from ledgerkit.proofs.light_client import decode_path
@@ -163,7 +163,7 @@ def test_every_flipped_byte_of_a_header_fails():
 )
 def test_whole_documents_are_what_their_headers_commit_to(name: str) -> None:
     """A document as a service sends it: its header has its hash, and commits to its chunks."""
-    verification = Verification(None)
+    verification = DocumentChecks(None)
     assert list(verification.add(read_of(name))) == []
     [verified] = verification.end()
     assert isinstance(verified.read.value, ProofNotReadyError)  # only the next block could prove it
@@ -173,7 +173,7 @@ def test_whole_documents_are_what_their_headers_commit_to(name: str) -> None:
 
 def test_the_next_document_proves_one_or_refuses_it() -> None:
     """Of two blocks in a row the second was edited: it is refused, and proves nothing."""
-    verification = Verification(None)
+    verification = DocumentChecks(None)
     assert list(verification.add(read_of("borealis_mainnet_34834052.json"))) == []
     results = list(verification.add(read_of(recorded.EDITED)))
     assert [type(result.read.value) for result in results] == [ProofError, ProofError]
