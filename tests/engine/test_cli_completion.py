@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -75,10 +76,9 @@ def candidates(tmp_path_factory):
         "_ARGCOMPLETE_SUPPRESS_SPACE": "1",
     }
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True, "bufsize": 1}
-    program = [sys.executable, "-c", COMPLETING]
-    with subprocess.Popen(
-        program, cwd=folder, env=environment(folder, **variables), **pipes
-    ) as process:
+    options = {"cwd": folder, "env": environment(folder, **variables), **pipes}
+    start: Any = subprocess.Popen
+    with start([sys.executable, "-c", COMPLETING], **options) as process:
 
         def complete(line):
             process.stdin.write(f"{line}\n")
