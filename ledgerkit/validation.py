@@ -19,6 +19,8 @@ from ledgerkit.redaction import hide, is_surely_secret
 
 FINALITIES = ("optimistic", "near-final", "final")
 CHECKPOINTS = ("genesis", "earliest_available")
+WHOLE_BLOCK_SOURCES = ("documents", "indexer_rpc")
+BLOCK_SOURCES = ("rpc", *WHOLE_BLOCK_SOURCES)
 WAIT_LEVELS = ("NONE", "INCLUDED", "EXECUTED_OPTIMISTIC", "INCLUDED_FINAL", "EXECUTED", "FINAL")
 
 ACCOUNT = re.compile(r"(([a-z\d]+[-_])*[a-z\d]+\.)*([a-z\d]+[-_])*[a-z\d]+", re.ASCII)

@@ -9,6 +9,7 @@ from ledgerkit.cli import exit_codes, output
 from ledgerkit.cli.arguments import BLOCK, FORM, NETWORK, Argument
 from ledgerkit.cli.commands import Command
 from ledgerkit.frames.collected import VIEWS, schema_name
+from ledgerkit.validation import BLOCK_SOURCES, WHOLE_BLOCK_SOURCES
 
 if TYPE_CHECKING:
     import argparse
@@ -68,7 +69,6 @@ _BLOCK_VIEWS = (
     "some of blocks,chunks,transactions,receipts,events,transfers, and of whole blocks "
     "outcomes,actions,balances,data_receipts; default: all"
 )
-_SOURCES = ("documents", "rpc", "indexer_rpc")
 _FOLLOWED_VIEWS = "some of the views of collect-blocks, or one to print as CSV or JSON"
 _OUT = Argument("OUT", "the folder to write to, local or such as s3://…", nargs=None)
 _RUN = (
@@ -99,7 +99,7 @@ COLLECTING = {
         _OUT,
         *NETWORK,
         Argument("--views", _BLOCK_VIEWS),
-        Argument("--source", "default: documents, if there are any", choices=_SOURCES),
+        Argument("--source", "default: documents, if there are any", choices=BLOCK_SOURCES),
         Argument("--workers N", "number of processes"),
         *_RUN,
         show=_print_summary,
@@ -113,7 +113,7 @@ COLLECTING = {
         *FORM,
         Argument("--views", _FOLLOWED_VIEWS, default=None),
         Argument("--out", "a folder to store the blocks in as well"),
-        Argument("--source", "default: documents", choices=_SOURCES[::2]),
+        Argument("--source", "default: documents", choices=WHOLE_BLOCK_SOURCES),
         Argument("--stop", "the block after the last one, as START; default: no end"),
         Argument("--max-blocks N", "stop after so many blocks"),
         schema=lambda args: schema_name(args.views[0] if args.views else "blocks"),

@@ -404,7 +404,7 @@ READING = {
         "verbs.transactions:trace",
         *_TRANSACTION,
         Argument("--trusted HASH", "a block that you trust, by its hash; see the guide"),
-        Argument("--source", _SOURCE, choices=("rpc", "documents", "indexer_rpc"), default="rpc"),
+        Argument("--source", _SOURCE, choices=validation.BLOCK_SOURCES, default="rpc"),
         *_OPTIONS,
         schema="proof",
         show=_print_proof,

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from ledgerkit.api.calls import Call, Surface
+    from ledgerkit.collecting.account_sources import Subject
     from ledgerkit.collecting.outcomes import Outcome
-    from ledgerkit.collecting.sources import Subject
     from ledgerkit.ledger import Ledger
 
     BuildColumns = Callable[[Sequence[Any]], dict[str, Any]]

@@ -17,9 +17,9 @@ from ledgerkit.block_data.node_blocks import read_node_blocks
 from ledgerkit.block_data.node_documents import Origins
 from ledgerkit.block_data.protocol_rules import add_rules
 from ledgerkit.block_data.tree_tables import trace_result, tree_tables
+from ledgerkit.collecting.account_sources import height_subject
 from ledgerkit.collecting.manifests import SKIPPED
 from ledgerkit.collecting.outcomes import MAX_RATE_LIMITED_S, Outcome
-from ledgerkit.collecting.sources import height_subject
 from ledgerkit.errors import (
     CONNECT_ARCHIVE,
     DecodeError,
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from ledgerkit.block_data.contents import ContentsRead
     from ledgerkit.block_data.node_blocks import NodeRead
     from ledgerkit.block_data.tree_tables import TracedTransaction
-    from ledgerkit.collecting.sources import Subject
+    from ledgerkit.collecting.account_sources import Subject
     from ledgerkit.ledger import Ledger
     from ledgerkit.transport.session import Reader
 

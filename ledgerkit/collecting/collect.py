@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 from urllib.parse import unquote
 
 from ledgerkit import client, validation
-from ledgerkit.collecting import manifests, sources
+from ledgerkit.collecting import account_sources, manifests
 from ledgerkit.collecting.accounts import VIEWS, AccountReader, call_of
 from ledgerkit.collecting.part_writer import PART_SIZE
 from ledgerkit.collecting.resuming import remaining_subjects
@@ -20,10 +20,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
     from os import PathLike
 
+    from ledgerkit.collecting.account_sources import Source, Subject
     from ledgerkit.collecting.collection import Collection
     from ledgerkit.collecting.manifests import Commit, Manifest
     from ledgerkit.collecting.plan import Plan
-    from ledgerkit.collecting.sources import Source, Subject
     from ledgerkit.collecting.storage import Folder
     from ledgerkit.ledger import Ledger
 
@@ -168,7 +168,7 @@ def collect(
     1  alice.near    gold.near                 1252998400
     2  alice.near  liquid.near  3500000000000000000000000
     """
-    run = AccountRun(sources.source(account_ids, column), views, liquid_tokens)
+    run = AccountRun(account_sources.source(account_ids, column), views, liquid_tokens)
     options = Options(
         in_flight=in_flight,
         rate=rate,

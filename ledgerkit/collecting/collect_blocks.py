@@ -11,10 +11,10 @@ from ledgerkit.block_data.archives import HEIGHTS_PER_ARCHIVE
 from ledgerkit.block_data.headers import NodeHeaders, final_header
 from ledgerkit.block_data.reading import LOOK_AHEAD
 from ledgerkit.collecting import manifests
+from ledgerkit.collecting.account_sources import height_subject
 from ledgerkit.collecting.blocks import BlockReader, DocumentReader
 from ledgerkit.collecting.part_writer import PART_SIZE
 from ledgerkit.collecting.run import Options, Run
-from ledgerkit.collecting.sources import height_subject
 from ledgerkit.errors import InvalidRequestError
 from ledgerkit.frames import collected
 from ledgerkit.frames.collected import TRACED
@@ -25,10 +25,10 @@ if TYPE_CHECKING:
     from os import PathLike
 
     from ledgerkit.api.models.chain import BlockHeader
+    from ledgerkit.collecting.account_sources import Subject
     from ledgerkit.collecting.collection import Collection
     from ledgerkit.collecting.manifests import Commit, Manifest
     from ledgerkit.collecting.plan import Plan
-    from ledgerkit.collecting.sources import Subject
     from ledgerkit.collecting.storage import Folder
     from ledgerkit.intervals import Ends
     from ledgerkit.ledger import Ledger
@@ -229,7 +229,7 @@ def _choose_source(ledger: Ledger, source: str | None) -> str:
     has_documents = ledger.network.address("blocks") is not None
     if source is None:
         return "documents" if has_documents else "rpc"
-    validation.one_of(source, "source", manifests.SOURCES)
+    validation.one_of(source, "source", validation.BLOCK_SOURCES)
     if source == "documents" and not has_documents:
         expected = "a network with block documents: pass blocks_url= to connect()"
         raise InvalidRequestError.refuse("source", source, expected)

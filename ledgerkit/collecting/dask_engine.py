@@ -25,9 +25,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
     from contextlib import AbstractContextManager
 
+    from ledgerkit.collecting.account_sources import Subject
     from ledgerkit.collecting.manifests import Commit
     from ledgerkit.collecting.part_writer import Job
-    from ledgerkit.collecting.sources import Subject
     from ledgerkit.collecting.storage import Folder
     from ledgerkit.ledger import Description, Ledger
 

@@ -17,7 +17,6 @@ from ledgerkit.block_data.contents import ContentsBuffer, DocumentContents
 from ledgerkit.block_data.following import DocumentFeed
 from ledgerkit.block_data.protocol_rules import read_rules
 from ledgerkit.block_data.reading import Link
-from ledgerkit.block_data.transactions import SOURCES
 from ledgerkit.collecting import manifests, resuming, storage
 from ledgerkit.collecting.blocks import DocumentReader, outcome_of
 from ledgerkit.collecting.collect_blocks import blocks_manifest, read_final
@@ -180,7 +179,7 @@ def follow(
     if max_blocks is not None:
         validation.integer(max_blocks, "max_blocks", least=1, most=_MOST_BLOCKS)
     folder = None if out is None else storage.folder(out)
-    validation.one_of(source, "source", tuple(SOURCES))
+    validation.one_of(source, "source", validation.WHOLE_BLOCK_SOURCES)
     manifest = blocks_manifest(base, source, views)
     ends = intervals.parse(start, stop, needs_start=True)
     is_stored = False

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
 
-from ledgerkit import json_decoding
+from ledgerkit import json_decoding, validation
 from ledgerkit._version import __version__
 from ledgerkit.errors import DecodeError, InvalidRequestError, cut
 from ledgerkit.files import check_format
@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from ledgerkit.collecting.storage import Folder
 
 FORMAT = 2
-SOURCES = ("documents", "rpc", "indexer_rpc")  # sources of blocks
 # The outcomes of a subject. A waiting subject has stored rows, which a later run completes.
 OK, FAILED, WAITING = "ok", "failed", "waiting"
 MALFORMED, DUPLICATE, SKIPPED = "malformed", "duplicate", "skipped"
@@ -193,7 +192,9 @@ def _manifest_problems(manifest: Manifest) -> Iterator[str]:
         yield f"its schemas are those of {cut(', '.join(manifest.schemas) or 'no table')}"
     elif (manifest.kind == "statements") != (manifest.heights is not None):
         yield f"its kind is {manifest.kind} and its heights are {manifest.heights}"
-    elif manifest.source not in (("", *SOURCES) if manifest.kind == "blocks" else ("",)):
+    elif manifest.source not in (
+        ("", *validation.BLOCK_SOURCES) if manifest.kind == "blocks" else ("",)
+    ):
         yield f"its kind is {manifest.kind} and its source is {cut(manifest.source)!r}"
     elif manifest.heights and (manifest.heights[0] or 0) > manifest.heights[1]:
         yield f"its heights are {manifest.heights}"

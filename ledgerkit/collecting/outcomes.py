@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from ledgerkit.api.calls import Call, Surface
-    from ledgerkit.collecting.sources import Subject
+    from ledgerkit.collecting.account_sources import Subject
     from ledgerkit.ledger import Ledger
 
 BATCH = 256

@@ -15,8 +15,8 @@ from typing import IO, TYPE_CHECKING, Any
 import msgspec
 
 from ledgerkit.collecting import manifests
+from ledgerkit.collecting.account_sources import Digest
 from ledgerkit.collecting.manifests import Commit, File
-from ledgerkit.collecting.sources import Digest
 from ledgerkit.errors import DecodeError, cut
 from ledgerkit.files import file_errors
 from ledgerkit.frames import arrow_tables
@@ -25,7 +25,7 @@ from ledgerkit.u128 import arrow, parquet
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
-    from ledgerkit.collecting.sources import Subject
+    from ledgerkit.collecting.account_sources import Subject
     from ledgerkit.collecting.storage import Folder
 
 _ROW_GROUP = 131_072

@@ -18,9 +18,9 @@ from ledgerkit.frames import arrow_tables, collected
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
+    from ledgerkit.collecting.account_sources import Subject
     from ledgerkit.collecting.manifests import Commit
     from ledgerkit.collecting.outcomes import Outcome, SubjectReader
-    from ledgerkit.collecting.sources import Subject
     from ledgerkit.collecting.storage import Folder
     from ledgerkit.ledger import Ledger
 

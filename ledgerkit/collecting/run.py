@@ -21,10 +21,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
     from contextlib import AbstractContextManager
 
+    from ledgerkit.collecting.account_sources import Subject
     from ledgerkit.collecting.dask_engine import Engine
     from ledgerkit.collecting.manifests import Commit, Manifest
     from ledgerkit.collecting.outcomes import SubjectReader
-    from ledgerkit.collecting.sources import Subject
     from ledgerkit.collecting.storage import Folder
     from ledgerkit.ledger import Ledger
 

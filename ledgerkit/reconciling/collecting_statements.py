@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ledgerkit import client, intervals
 from ledgerkit.block_data.contents import waiting_error
-from ledgerkit.collecting import manifests, sources
+from ledgerkit.collecting import account_sources, manifests
 from ledgerkit.collecting.collect import SourceRun
 from ledgerkit.collecting.outcomes import Outcome
 from ledgerkit.collecting.run import Options
@@ -29,9 +29,9 @@ if TYPE_CHECKING:
 
     from ledgerkit.api.calls import Surface
     from ledgerkit.block_search.bisection import Point
+    from ledgerkit.collecting.account_sources import Source, Subject
     from ledgerkit.collecting.collection import Collection
     from ledgerkit.collecting.manifests import Manifest
-    from ledgerkit.collecting.sources import Source, Subject
     from ledgerkit.collecting.storage import Folder
     from ledgerkit.errors import TransactionTimeoutError
     from ledgerkit.intervals import Ends
@@ -131,7 +131,7 @@ def statements(
     3  stake:north.poolv1.near          1        0
     4  stake:south.poolv1.near          0        0
     """
-    run = StatementRun(sources.source(account_ids, column), intervals.parse(start, stop))
+    run = StatementRun(account_sources.source(account_ids, column), intervals.parse(start, stop))
     options = Options(
         in_flight=in_flight,
         rate=rate,

@@ -12,7 +12,6 @@ from ledgerkit.api.models.block_documents import BlockDocument
 from ledgerkit.block_data.headers import NodeHeaders, Skipped, final_header
 from ledgerkit.block_data.node_blocks import read_node_blocks
 from ledgerkit.block_data.reading import LOOK_AHEAD, read_documents
-from ledgerkit.block_data.transactions import SOURCES
 from ledgerkit.block_data.verified_documents import HeaderChecks, Headers
 from ledgerkit.errors import (
     InvalidRequestError,
@@ -146,7 +145,7 @@ def blocks(
     ends = intervals.parse(start, stop, needs_start=True)
     validation.flag(verify, "verify")
     validation.flag(progress, "progress")
-    validation.one_of(source, "source", ("rpc", *SOURCES))
+    validation.one_of(source, "source", validation.BLOCK_SOURCES)
     final = final_header if source == "documents" else lambda ledger: NodeHeaders(ledger).final()
     heights = intervals.final_blocks(ledger, ends, lambda: final(ledger).height)
     if len(heights) > _MAX_BLOCKS:

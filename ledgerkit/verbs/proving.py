@@ -51,7 +51,7 @@ _MAX_LINKED = 1_000  # blocks from an outcome to a trusted one, if documents pro
 
 def check_anchor(trusted: object, source: str) -> str | None:
     """Check the options of a proof; return the hash of the block that the caller trusts."""
-    validation.one_of(source, "source", tuple(SOURCES))
+    validation.one_of(source, "source", validation.BLOCK_SOURCES)
     return None if trusted is None else validation.crypto_hash(trusted, "trusted")
 
 

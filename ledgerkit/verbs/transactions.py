@@ -392,7 +392,7 @@ def trace_block(
     _check_level(wait_until)
     validation.flag(blocks, "blocks")
     fetcher = Fetcher(client.current(ledger), on_error, progress)
-    if validation.one_of(source, "source", ("rpc", *SOURCES)) != "rpc":
+    if validation.one_of(source, "source", validation.BLOCK_SOURCES) != "rpc":
         traces_read = _document_traces(fetcher, at, source, blocks=blocks)
         return (traces_read, errors_frame([])) if on_error == "collect" else traces_read
     included = transactions(at, progress=progress, ledger=ledger)

@@ -14,7 +14,7 @@ import pytest
 
 import ledgerkit
 from ledgerkit import errors, redaction
-from ledgerkit.collecting import sources
+from ledgerkit.collecting import account_sources
 from ledgerkit.errors import InvalidRequestError, LedgerError
 from ledgerkit.protocol import SecretKey
 from ledgerkit.tracing.trace import Trace
@@ -279,5 +279,5 @@ def test_a_path_of_another_type_is_refused_without_its_secret(value: Any) -> Non
 def test_a_path_with_a_secret_is_not_opened(tmp_path: Path) -> None:
     """The error of the system has the path as an attribute, so none is caused."""
     with pytest.raises(InvalidRequestError) as caught:
-        sources.source(tmp_path / KEY)
+        account_sources.source(tmp_path / KEY)
     assert caught.value.__context__ is None

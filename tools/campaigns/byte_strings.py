@@ -24,7 +24,7 @@ import pandas as pd
 
 import ledgerkit as lk
 from ledgerkit import cli, units, validation
-from ledgerkit.collecting import sources
+from ledgerkit.collecting import account_sources
 from ledgerkit.errors import DecodeError
 from ledgerkit.protocol import (
     AccountId,
@@ -265,7 +265,7 @@ def connect_through(proxy: bytes, in_flight: int) -> None:
 
 
 def source_ids(path: Path) -> list[Any]:
-    return list(sources.source(path))
+    return list(account_sources.source(path))
 
 
 def command_line(path: Path) -> None:

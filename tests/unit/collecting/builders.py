@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from ledgerkit.collecting import manifests, storage
+from ledgerkit.collecting.account_sources import Subject
 from ledgerkit.collecting.collection import Collection
 from ledgerkit.collecting.part_files import Part
-from ledgerkit.collecting.sources import Subject
 from ledgerkit.frames import arrow_tables, build, collected
 from ledgerkit.frames.collected import INDEXED_VIEWS
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ledgerkit.collecting.sources import Digest, SeenTexts, Subject, source
+from ledgerkit.collecting.account_sources import Digest, SeenTexts, Subject, source
 from ledgerkit.errors import DecodeError, FileError, InvalidRequestError
 
 if TYPE_CHECKING:
