@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     Record = Mapping[str, Any]
     Format = Callable[[str, int, int | None], str]  # asset, amount and digits
 
-MAX_ROWS = 200  # a page with more is slow to open and to read
+MAX_ROWS = 200  # larger tables are slow to open and to read
 _MAX_OPEN = 40  # receipts; a larger tree starts folded
 _MAX_DEPTH = 30  # nested lists; deeper receipts are siblings
 _MAX_LOGS = 10
@@ -178,7 +178,10 @@ def _tree(rows: Sequence[Record]) -> str:
     pieces = [_LIST]
     # A stack of receipts with their depth, and of closing tags: traces can be deeper than Python's
     # recursion limit.
-    stack: list[tuple[int, Record | str]] = [(0, "</ul>"), *_reversed(children.get(None, []), 0)]
+    stack: list[tuple[int, Record | str]] = [
+        (0, "</ul>"),
+        *_stack_entries(children.get(None, []), 0),
+    ]
     while stack:
         depth, item = stack.pop()
         if isinstance(item, str):
@@ -188,10 +191,10 @@ def _tree(rows: Sequence[Record]) -> str:
         nested = children.pop(item["receipt_id"], [])
         if nested and depth < _MAX_DEPTH:
             pieces.append(_LIST)
-            stack += [(depth, f"</ul>{_END}"), *_reversed(nested, depth + 1)]
+            stack += [(depth, f"</ul>{_END}"), *_stack_entries(nested, depth + 1)]
         else:
             pieces.append(_END)
-            stack += _reversed(nested, depth)
+            stack += _stack_entries(nested, depth)
     return "".join(pieces)
 
 
@@ -205,7 +208,7 @@ def _children_by_parent(rows: Sequence[Record]) -> dict[object, list[Record]]:
     return children
 
 
-def _reversed(rows: Sequence[Record], depth: int) -> list[tuple[int, Record | str]]:
+def _stack_entries(rows: Sequence[Record], depth: int) -> list[tuple[int, Record | str]]:
     return [(depth, row) for row in reversed(rows)]
 
 
@@ -351,7 +354,7 @@ def asset_amount(row: Record, amount: Any, digits: int | None = 2) -> str:
 
 
 def gap_asset(gap: Record, assets: Sequence[Record]) -> Record:
-    """Return the row with a gap's asset and its decimals; without a row they are unknown."""
+    """Find the row of a gap's asset. If there is none, the decimals are unknown."""
     totals = (row for row in assets if row["asset"] == gap["asset"])
     return next(totals, {**gap, "decimals": None})
 

@@ -84,8 +84,8 @@ def _positions(
     `stated` returns the position of a reference, if it needs no request, and `located` the
     position of the block that was located for it.
     """
-    stated_ends = {name: stated(end) for name, end in ends.items()}
-    positions = {name: end for name, end in stated_ends.items() if end is not None}
+    stated_positions = {name: stated(end) for name, end in ends.items()}
+    positions = {name: value for name, value in stated_positions.items() if value is not None}
     unknown = {name: end for name, end in ends.items() if name not in positions}
     with newest_block_in_errors(ledger):
         points = locate_arguments(ledger, unknown)

@@ -36,9 +36,9 @@ def find_blocks(
     there or, if it was skipped, the next lower block; or an error. `send` returns errors instead of
     responses, and final blocks that are read are added to `points`.
     """
-    batch = _Batch(send, points)
+    state = _SearchState(send, points)
     is_alone = len(references) == 1
-    pending = {i: _search(batch, ref, is_alone=is_alone) for i, ref in enumerate(references)}
+    pending = {i: _search(state, ref, is_alone=is_alone) for i, ref in enumerate(references)}
     results: dict[int, Point | LedgerError] = {}
     while pending:
         requested: dict[Reference, None] = {}
@@ -48,11 +48,11 @@ def find_blocks(
             except StopIteration as end:
                 results[index] = end.value
                 del pending[index]
-        batch.read(list(requested))
+        state.read(list(requested))
     return [results[index] for index in range(len(references))]
 
 
-class _Batch:
+class _SearchState:
     """The blocks read by concurrent searches, and the heights without a block."""
 
     def __init__(self, send: Send, points: Points) -> None:
@@ -112,46 +112,46 @@ def point_of(block: chain.Block) -> Point:
 # Searches ---------------------------------------------------------------------------------
 
 
-def _search(batch: _Batch, reference: BlockReference, *, is_alone: bool) -> Search:
+def _search(state: _SearchState, reference: BlockReference, *, is_alone: bool) -> Search:
     """Return the search for a block; it yields the blocks that it needs next."""
     if reference.timestamp_ns is not None:
-        return _search_time(batch, reference, reference.timestamp_ns, is_alone=is_alone)
+        return _search_time(state, reference, reference.timestamp_ns, is_alone=is_alone)
     [block] = reference.params.values()
-    return _search_height(batch, block) if isinstance(block, int) else _read_block(batch, block)
+    return _search_height(state, block) if isinstance(block, int) else _read_block(state, block)
 
 
-def _read_block(batch: _Batch, reference: str) -> Search:
+def _read_block(state: _SearchState, reference: str) -> Search:
     yield [reference]
-    return batch.blocks[reference]
+    return state.blocks[reference]
 
 
-def _search_height(batch: _Batch, height: int) -> Search:
+def _search_height(state: _SearchState, height: int) -> Search:
     """Read the block at a height or, if it was skipped, the parent of the next block."""
-    points, candidate = batch.points, height
+    points, candidate = state.points, height
     last = points.last
     ends = ["final"] if last is None or height > last.height else []
     yield [*ends, *([] if points.at(height) else [height])]
     last = points.last
     if last is None:
-        return batch.blocks["final"]
+        return state.blocks["final"]
     # Above the final head, a missing block may still come.
-    while candidate in batch.absent and height <= last.height:
+    while candidate in state.absent and height <= last.height:
         candidate += 1
         if candidate - height > LONGEST_GAP:
             return _missing_blocks_error(height, candidate - 1)
-        if points.at(candidate) is None and candidate not in batch.blocks:
+        if points.at(candidate) is None and candidate not in state.blocks:
             yield [candidate]
-    block = points.at(candidate) or batch.blocks[candidate]
+    block = points.at(candidate) or state.blocks[candidate]
     if candidate == height or isinstance(block, LedgerError):
         return block
-    return (yield from _search_below(batch, height, block))
+    return (yield from _search_below(state, height, block))
 
 
-def _search_below(batch: _Batch, height: int, above: Point) -> Search:
+def _search_below(state: _SearchState, height: int, above: Point) -> Search:
     """Read the parent of the first block above a height, which shows whether it was skipped."""
-    if above.prev_hash not in batch.blocks:
+    if above.prev_hash not in state.blocks:
         yield [above.prev_hash]
-    parent = batch.blocks[above.prev_hash]
+    parent = state.blocks[above.prev_hash]
     is_below = isinstance(parent, Point) and parent.height < height
     if is_below or not isinstance(parent, Point | UnknownBlockError):
         return parent
@@ -159,67 +159,69 @@ def _search_below(batch: _Batch, height: int, above: Point) -> Search:
 
 
 def _search_time(
-    batch: _Batch, reference: BlockReference, time_ns: int, *, is_alone: bool
+    state: _SearchState, reference: BlockReference, time_ns: int, *, is_alone: bool
 ) -> Search:
     """Read the last final block at or before a time."""
-    last = batch.points.last
+    last = state.points.last
     if last is None:
         yield [*_FINAL]
     elif time_ns >= last.time_ns:
         yield ["final"]
-    low, high = batch.points.around(time_ns)
+    low, high = state.points.around(time_ns)
     if high is None:
-        newest = batch.blocks["final"]
+        newest = state.blocks["final"]
         return newest if isinstance(newest, LedgerError) or low is None else low
-    if low is None and "genesis" not in batch.blocks:
+    if low is None and "genesis" not in state.blocks:
         yield ["genesis"]
-        low, _ = batch.points.around(time_ns)
+        low, _ = state.points.around(time_ns)
     if low is None:
-        first = batch.blocks["genesis"]
+        first = state.blocks["genesis"]
         return _before_genesis(reference, first) if isinstance(first, Point) else first
-    return (yield from _narrow(batch, low, high, time_ns, is_alone=is_alone))
+    return (yield from _narrow(state, low, high, time_ns, is_alone=is_alone))
 
 
-def _narrow(batch: _Batch, low: Point, high: Point, time_ns: int, *, is_alone: bool) -> Search:
+def _narrow(
+    state: _SearchState, low: Point, high: Point, time_ns: int, *, is_alone: bool
+) -> Search:
     """Narrow the interval of known blocks around a time until there is no block inside it."""
     interval: tuple[Point, Point] | None = None
     halve = False  # after a round that left more than half of the interval
     tried: list[int] = []  # heights read within the interval
     while True:
-        failure = batch.blocks.get(tried[-1]) if tried and tried[-1] not in batch.absent else None
+        failure = state.blocks.get(tried[-1]) if tried and tried[-1] not in state.absent else None
         if isinstance(failure, LedgerError):
             return failure
-        around = batch.points.around(time_ns)
+        around = state.points.around(time_ns)
         low, high = around[0] or low, around[1] or high
         if high.prev_hash == low.hash:
             return low
         if interval != (low, high):
             halve = interval is not None and 2 * _length((low, high)) > _length(interval) + 1
             interval, tried = (low, high), []
-        heights = next_heights(low, high, time_ns, halve=halve, absent=batch.absent)
+        heights = next_heights(low, high, time_ns, halve=halve, absent=state.absent)
         if heights and len(tried) <= LONGEST_GAP:
             tried.append(heights[0])
             # Each search reads one height; the results of the others narrow its interval too.
             yield [*heights] if is_alone or halve else [heights[0]]
         else:
-            error = yield from _read_parent(batch, low, high, tried)
+            error = yield from _read_parent(state, low, high, tried)
             if error is not None:
                 return error
 
 
 def _read_parent(
-    batch: _Batch, low: Point, high: Point, tried: Sequence[int]
+    state: _SearchState, low: Point, high: Point, tried: Sequence[int]
 ) -> Generator[list[Reference], None, LedgerError | None]:
     """Read the parent of the upper block, which shows whether heights were skipped."""
-    if high.prev_hash not in batch.blocks:
+    if high.prev_hash not in state.blocks:
         yield [high.prev_hash]
-    parent = batch.blocks[high.prev_hash]
+    parent = state.blocks[high.prev_hash]
     if isinstance(parent, LedgerError):
         is_missing = isinstance(parent, UnknownBlockError)
         return _missing_blocks_error(low.height + 1, high.height - 1) if is_missing else parent
     if len(tried) > LONGEST_GAP and parent.height > max(tried):
         return _missing_blocks_error(min(tried), max(tried))
-    if not low.height < parent.height < high.height or not batch.points.add(parent):
+    if not low.height < parent.height < high.height or not state.points.add(parent):
         return _contradiction(high.prev_hash, parent)
     return None
 

@@ -103,13 +103,12 @@ def collect_blocks(
     node, as whole blocks or with many requests per block; all give the same rows. The run can be
     killed at any moment: the same call continues it, without losing or repeating a row.
 
-    A height that is not complete in all tables is a row of the table ``errors``: of kind
-    ``failed`` if the block or a part of it could not be read, of kind ``skipped`` if the chain
-    has no block there, as the parent of the next block shows. It is of kind ``waiting`` if
-    transactions of the block are not final in time, for example because a receipt waits for
-    data: the tables have the rows known so far, and each later call over this height requests
-    it again, until it is complete. Other ranges, wider or elsewhere, can be added to the same
-    folder.
+    A height that is not complete in all tables is a row of the table ``errors``. Its kind is
+    ``failed`` if the block or a part of it could not be read, and ``skipped`` if the chain has no
+    block there, as the parent of the next block shows. Its kind is ``waiting`` if transactions of
+    the block are not final in time, for example because a receipt waits for data. The tables then
+    have the rows known so far, and each later call over this height reads it again until it is
+    complete. Other ranges, wider or elsewhere, can be added to the same folder.
 
     Parameters
     ----------

@@ -69,9 +69,9 @@ class Collection:
     A collection of accounts or blocks, as stored when it was opened.
 
     Amounts are exact in every reader. `pandas` and `dask` also return amounts of 39 digits. The
-    files, `arrow` and `dataset` have null for these, and their digits in ``balance_text``. A
-    query of `duckdb` or `polars` that reads such a null is an error: omit these rows with
-    ``WHERE balance_text IS NULL``.
+    files store such an amount as null and its digits in ``balance_text``. `arrow` and `dataset`
+    return the same. A query of `duckdb` or `polars` that reads such a null is an error: omit these
+    rows with ``WHERE balance_text IS NULL``.
 
     Parameters
     ----------

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from ledgerkit.collecting.storage import Folder
 
 FORMAT = 2
-# The outcomes of a subject. A waiting subject has stored rows, which a later run completes.
+# The outcomes of a subject. A waiting subject has stored rows; a later run completes them.
 OK, FAILED, WAITING = "ok", "failed", "waiting"
 MALFORMED, DUPLICATE, SKIPPED = "malformed", "duplicate", "skipped"
 OUTCOMES = (OK, FAILED, WAITING, MALFORMED, DUPLICATE, SKIPPED)

@@ -65,8 +65,8 @@ def _reading_call(account_id: str, asset: str, block_hash: str) -> Call[Reading]
     if kind == GAS_KEY:
         return _gas_key_call(account_id, name, at)
     if kind == MULTI_TOKEN:
-        return readings.token_call(account_id, contract_id, at, token_id)
-    call = readings.token_call if kind == FUNGIBLE else readings.stake_call
+        return readings.token_reading_call(account_id, contract_id, at, token_id)
+    call = readings.token_reading_call if kind == FUNGIBLE else readings.stake_call
     return call(account_id, contract_id, at)
 
 

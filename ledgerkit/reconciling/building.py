@@ -36,7 +36,7 @@ from ledgerkit.reconciling.listing import (
 )
 from ledgerkit.reconciling.lockups import lockup_rewards
 from ledgerkit.reconciling.model import NEAR, STAKE, Block, StatementData, Token
-from ledgerkit.reconciling.paces import ROUNDING
+from ledgerkit.reconciling.pool_growth import ROUNDING
 from ledgerkit.reconciling.reconcile import BalanceReader, Sums, find_gaps, sums_by_asset
 from ledgerkit.tracing.token_standards import FUNGIBLE, MULTI_TOKEN
 from ledgerkit.verbs.tokens import read_token_facts
@@ -156,7 +156,7 @@ class Builder:
                 self._other_entries.append(flow)
                 self._flows.append(flow)
             if self._is_inside(entry, start):
-                self._other_entries.append(stakes.set_pool_cause(entry, is_pool))
+                self._other_entries.append(stakes.with_pool_cause(entry, is_pool))
         self._other_entries = [e for e in self._other_entries if self._scope.has_asset(e.asset)]
 
     def _is_inside(self, entry: Entry, start: Point) -> bool:

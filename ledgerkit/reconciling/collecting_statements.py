@@ -64,8 +64,8 @@ def statements(
     The run can be killed at any moment: the same call continues it, without losing or
     repeating a row. The first call finds the blocks at both ends, and stores their heights in the
     folder: the calls that continue the run use these. Accounts that cannot be read, malformed ids
-    and repeated ids are rows of the table ``errors``; of kind ``waiting`` are accounts with
-    transactions that still run, which each later call reads again.
+    and repeated ids are rows of the table ``errors``. An account whose transactions still run has
+    the kind ``waiting``; each later call reads it again.
 
     Parameters
     ----------

@@ -14,7 +14,7 @@ from ledgerkit.files import replacing
 from ledgerkit.frames.csv_text import csv_text
 from ledgerkit.protocol.limits import MAX_ACTIONS
 from ledgerkit.reconciling import frames
-from ledgerkit.reconciling.model import NEAR, fungible
+from ledgerkit.reconciling.model import NEAR, unit_asset
 from ledgerkit.reconciling.prices import Price, Prices
 from ledgerkit.reconciling.tax_formats import TAX_FORMATS
 
@@ -98,7 +98,7 @@ def _tables_with_values(
     names = _Names(facts)
     parts = zip(frames.in_parts(entries), frames.entry_frames(facts, entries), strict=True)
     for part, frame in parts:
-        amounts = [_Amount(fungible(entry.asset), entry.change) for entry in part]
+        amounts = [_Amount(unit_asset(entry.asset), entry.change) for entry in part]
         at_entries = [
             prices.at(amount.asset, entry.timestamp_ns)
             for amount, entry in zip(amounts, part, strict=True)
@@ -228,7 +228,7 @@ def _rows(entries: Sequence[Entry] | EntryStore, names: _Names) -> Iterator[_Tax
         if group is None:
             groups.append(group := _Group(_known_time(entry), entry.tx_hash))
         notes = entry.counterparty_id, entry.method_name, entry.memo
-        group.add(fungible(entry.asset), entry.cause, entry.change, notes)
+        group.add(unit_asset(entry.asset), entry.cause, entry.change, notes)
         if entry.tx_hash and last[entry.tx_hash] > index:
             incomplete[entry.tx_hash] = group
             continue

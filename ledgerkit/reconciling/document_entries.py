@@ -89,7 +89,7 @@ class DocumentEntries:
         for tx_hash, response in responses.items():
             trace = self._located_trace(response)
             ordered, _ = ordered_entries(trace, scope.account_id)
-            entries[tx_hash] = [stakes.set_pool_cause(e, self._is_pool) for _, e in ordered]
+            entries[tx_hash] = [stakes.with_pool_cause(e, self._is_pool) for _, e in ordered]
             entries[tx_hash] += stakes.stake_entries(trace, scope.account_id, self._is_pool)
         return entries
 
@@ -111,7 +111,7 @@ class DocumentEntries:
         trace, entries = self._balance_entries(tx_hash, document, position, rules)
         flows = stakes.stake_entries(trace, self._scope.account_id, self._is_pool)
         self.flows += flows
-        ordered = [(order, stakes.set_pool_cause(e, self._is_pool)) for order, e in entries]
+        ordered = [(order, stakes.with_pool_cause(e, self._is_pool)) for order, e in entries]
         ordered += [
             ((e.block_height, True, position, len(entries) + index, index), e)
             for index, e in enumerate(flows)

@@ -12,7 +12,7 @@ from pandas import NA
 from ledgerkit import units
 from ledgerkit.frames import amounts, build
 from ledgerkit.frames.schemas import SCHEMAS
-from ledgerkit.reconciling.model import NEAR, Gap, Token, fungible
+from ledgerkit.reconciling.model import NEAR, Gap, Token, unit_asset
 from ledgerkit.units import U128_MAX
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ _TOTALS = SCHEMAS["statement_totals"]
 
 def token_of(facts: StatementData, asset: str) -> Token:
     """Return the symbol and decimals of an asset."""
-    is_near = fungible(asset) == NEAR
+    is_near = unit_asset(asset) == NEAR
     return _NEAR_TOKEN if is_near else facts.tokens.get(asset, _UNKNOWN_TOKEN)
 
 

@@ -9,7 +9,7 @@ from ledgerkit import validation
 from ledgerkit.api import rpc
 from ledgerkit.reconciling.rewards import Holding, compute_rewards, read_at_epochs
 from ledgerkit.tracing.token_standards import FUNGIBLE
-from ledgerkit.verbs.readings import amount, token_call, unless_refused
+from ledgerkit.verbs.readings import amount, token_reading_call, unless_refused
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -100,7 +100,9 @@ def _read_values(
 ) -> list[Holding | None]:
     """Read the value of an account's tokens after blocks; None before there was a rate."""
     blocks = [validation.received_hash(header.hash) for header in headers]
-    calls: list[Call[Any]] = [token_call(account_id, contract_id, block) for block in blocks]
+    calls: list[Call[Any]] = [
+        token_reading_call(account_id, contract_id, block) for block in blocks
+    ]
     calls += [_rate_call(contract_id, method, block) for block in blocks]
     results: list[Any] = ledger.send_many(calls, label="rates")
     values: list[Holding | None] = []
@@ -117,9 +119,9 @@ def _value_flows(
     ledger: Ledger, contract_id: str, method: str, flows: Sequence[Entry]
 ) -> tuple[int, list[tuple[int, int]]]:
     """
-    Return heights and values of flows at the rate of their block.
+    Return first the last height without a rate (its flows are dropped), then the valued flows.
 
-    Flows before the contract had a rate have no value; the first item is the last of their heights.
+    Each flow is valued at the rate of its block.
     """
     heights = list(dict.fromkeys(entry.block_height for entry in flows))
     blocks = map(validation.block_reference, heights)

@@ -15,8 +15,8 @@ GAS_KEY = "gas_key"  # prefix of the asset that is the balance of a gas key
 STAKE = "stake:"  # prefix of the asset that is an account's total balance with a staking pool
 
 
-def fungible(asset: str) -> str:
-    """Return the asset that a balance is an amount of: NEAR for a stake and a gas key."""
+def unit_asset(asset: str) -> str:
+    """Return the asset in which a balance is counted: NEAR for a stake and a gas key."""
     return NEAR if asset.startswith((STAKE, GAS_KEY)) else asset
 
 
@@ -33,8 +33,8 @@ CAUSES = {
     "token": "tokens transferred",
     "mint": "tokens created",
     "burn": "tokens destroyed",
-    "stake": "NEAR deposited with a staking pool, or staked there; moves within a pool are 0",
-    "unstake": "stake with a pool that was unstaked: 0, or what the pool rounded",
+    "stake": "NEAR deposited with a staking pool, or staked there; 0 for a move within a pool",
+    "unstake": "stake that was unstaked: usually 0; a few yoctoNEAR if the pool rounded",
     "withdraw": "NEAR withdrawn from a staking pool",
     "staking_reward": "growth of the balance with a staking pool in an epoch",
     "validator_reward": "the account's own reward as a validator",

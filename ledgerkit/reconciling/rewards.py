@@ -2,13 +2,13 @@
 Rewards of staking: the growth of a balance with a pool, epoch by epoch.
 
 Pools do not report rewards. The growth of an account's balance between two blocks, less deposits
-and plus withdrawals, is its reward if the stakes of others grew as much (`paces`). The reward is
-exact, and includes the few yoctoNEAR by which a pool rounds when it stakes or unstakes. Without
-that evidence the growth does not count: a deposit that no source lists looks the same.
+and plus withdrawals, is its reward if the stakes of others grew as much (`pool_growth`). The
+reward is exact, and includes the few yoctoNEAR by which a pool rounds when it stakes or unstakes.
+Without that evidence the growth does not count: a deposit that no source lists looks the same.
 
 Balances are read at the first block of each epoch, in which the protocol pays the rewards of the
 previous epoch. A pool distributes them at the next call, so they may show an epoch later. Where a
-balance and those of others grew differently, the blocks of the change are located, and compared
+balance and those of others grew differently, the blocks of the change are located and compared
 separately.
 """
 
@@ -26,7 +26,7 @@ from ledgerkit.api import rest, rpc
 from ledgerkit.block_data.epoch_starts import epoch_starts
 from ledgerkit.frames.build import build_frame, columns_of
 from ledgerkit.reconciling.model import STAKE, Entry, Reward
-from ledgerkit.reconciling.paces import read_pace
+from ledgerkit.reconciling.pool_growth import read_pool_growth
 from ledgerkit.reconciling.reconcile import Sums, find_gaps
 from ledgerkit.verbs.readings import stake_call
 
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from ledgerkit.api.models import chain
     from ledgerkit.ledger import Ledger
     from ledgerkit.reconciling.model import Block
-    from ledgerkit.reconciling.paces import Pace
+    from ledgerkit.reconciling.pool_growth import PoolGrowth
     from ledgerkit.reconciling.reconcile import BalanceReader
     from ledgerkit.validation import BlockReference
 
@@ -97,8 +97,8 @@ def read_rewards(  # noqa: PLR0917 - an account and a period, as everywhere
     for pool_id in dict.fromkeys(pools):
         moves = moves_by_pool.get(pool_id, [])
         read = partial(_read_stakes, ledger, account_id, pool_id, progress=reader.progress)
-        read_pool_pace = partial(read_pace, ledger, account_id, pool_id, doubtful)
-        compute = partial(_proven_rewards, account_id, pool_id, moves, read_pool_pace)
+        read_growth = partial(read_pool_growth, ledger, account_id, pool_id, doubtful)
+        compute = partial(_proven_rewards, account_id, pool_id, moves, read_growth)
         readings = read_at_epochs(ledger, (start, stop), [height for height, _ in moves], read)
         rows = compute(readings)
         while borders := _unexplained_borders(STAKE + pool_id, readings, moves, rows, reader):
@@ -116,14 +116,14 @@ def _proven_rewards(
     account_id: str,
     pool_id: str,
     moves: Sequence[tuple[int, int]],
-    read_pool_pace: Callable[[Sequence[StakeReading]], Pace],
+    read_growth: Callable[[Sequence[StakeReading]], PoolGrowth],
     readings: Sequence[StakeReading],
 ) -> list[Reward]:
-    """Compute the rewards that agree with a pool's pace, which is read where the balance grew."""
+    """Compute the rewards that agree with other stakes, which are read where the balance grew."""
     grown = compute_rewards(account_id, pool_id, readings, moves, lambda *_: True)
     heights = {height for row in grown for height in (row.start_height, row.stop_height)}
-    pace = read_pool_pace([reading for reading in readings if reading.height in heights])
-    return compute_rewards(account_id, pool_id, readings, moves, pace.is_reward)
+    growth = read_growth([reading for reading in readings if reading.height in heights])
+    return compute_rewards(account_id, pool_id, readings, moves, growth.is_reward)
 
 
 def _unexplained_borders(

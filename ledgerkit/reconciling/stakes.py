@@ -59,8 +59,9 @@ def stake_of_transfer(entry: Entry, is_pool: PoolTest) -> Entry | None:
     """
     Return the entry of the stake for a transfer of NEAR to or from a pool; None if there is none.
 
-    Only for transfers without a document. NEAR sent to a pool without a deposit's method is not a
-    deposit: it belongs to all delegators. Refunds come from the system, not from the pool.
+    Use this only for transfers whose document was not read. NEAR sent to a pool without a deposit's
+    method is not a deposit: it belongs to all delegators. Refunds come from the system, not from
+    the pool.
     """
     pool_id = entry.counterparty_id
     if entry.asset != NEAR or pool_id is None or not is_pool(pool_id):
@@ -71,7 +72,7 @@ def stake_of_transfer(entry: Entry, is_pool: PoolTest) -> Entry | None:
     return entry._replace(asset=STAKE + pool_id, cause=cause, change=-entry.change)
 
 
-def set_pool_cause(entry: Entry, is_pool: PoolTest) -> Entry:
+def with_pool_cause(entry: Entry, is_pool: PoolTest) -> Entry:
     """Relabel a deposit with a pool as `stake` and a withdrawal as `withdraw`."""
     flow = stake_of_transfer(entry, is_pool) if entry.cause in {"deposit", "transfer"} else None
     return entry if flow is None else entry._replace(cause=flow.cause)

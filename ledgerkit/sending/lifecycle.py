@@ -2,8 +2,9 @@
 The lifecycle of a transaction: broadcast, polled, sent again, included or dropped.
 
 A `Tracker` stores the known state of one transaction and advances it; it displays nothing. Its
-stages are the specification's: ``rejected``, or ``accepted``, ``in_mempool`` and those that
-follow from its receipts; and ``dropped`` if it was accepted and can no longer be included.
+stages are the specification's. A refused transaction has the stage ``rejected``. An accepted one
+passes ``accepted``, ``in_mempool`` and the stages of its receipts, or ends as ``dropped`` if it
+can no longer be included.
 """
 
 from __future__ import annotations
@@ -56,7 +57,7 @@ _IMPLIED_BY = {
 }
 _INTERMEDIATE_LEVELS = ("INCLUDED", "EXECUTED_OPTIMISTIC")
 _OUTDATED_ERRORS = (InvalidNonceError, ExpiredError)
-_SHORT_ERRORS = (
+_BALANCE_ERRORS = (
     NotEnoughBalanceError,
     LackBalanceForStateError,
     NotEnoughAllowanceError,
@@ -125,7 +126,7 @@ class Tracker:
         self.is_unconfirmed = False  # the refusal; earlier bytes may be included
         self.drop_reason: str | None = None
         self._queue = queue
-        self._short_since: int | None = None
+        self._balance_refused_at: int | None = None
 
     @property
     def is_included(self) -> bool:
@@ -235,8 +236,12 @@ class Tracker:
                 self._queue.mark_used(self.signed.transaction.nonce)
 
     @_resumable
-    def can_sign_again(self) -> bool:
-        """Return True if nonce or block were outdated and the signed bytes can't be included."""
+    def wait_until_signable(self) -> bool:
+        """
+        Return True if nonce or block were outdated and the signed bytes can't be included.
+
+        Waits for final blocks until that is certain, or for at most `CONFIRM_TIMEOUT_S`.
+        """
         if self.drop_reason is not None:
             return self.drop_reason in _OUTDATED_REASONS
         if self.signed is None or not isinstance(self.refusal, _OUTDATED_ERRORS):
@@ -276,9 +281,9 @@ class Tracker:
     def _resend(self, signed: SignedTransaction, check: DropCheck) -> None:
         try:
             self.update(broadcast.send_signed(self.ledger, signed, "send_tx", "INCLUDED"))
-            self._short_since = None
+            self._balance_refused_at = None
         except (TransactionTimeoutError, RequestRoutedError):
-            self._short_since = None
+            self._balance_refused_at = None
         except InvalidTransactionError as error:
             self._handle_refusal(error, signed, check)
         except LedgerError as error:
@@ -290,7 +295,7 @@ class Tracker:
         self, error: InvalidTransactionError, signed: SignedTransaction, check: DropCheck
     ) -> None:
         """Raise the refusal, or wait for a block if it may pass or end in a drop."""
-        if isinstance(error, _SHORT_ERRORS):
+        if isinstance(error, _BALANCE_ERRORS):
             self._handle_short_balance(error, check)
         elif not isinstance(error, _OUTDATED_ERRORS) and not error.retryable:
             self._reject_or_update(error, signed)
@@ -331,9 +336,9 @@ class Tracker:
 
     def _handle_short_balance(self, error: InvalidTransactionError, check: DropCheck) -> None:
         """Mark it dropped if the balance is refused again after a newer final block."""
-        if self._short_since is None:
-            self._short_since = broadcast.newest_block(self.ledger).header.height
-        elif check.height is not None and check.height > self._short_since:
+        if self._balance_refused_at is None:
+            self._balance_refused_at = broadcast.newest_block(self.ledger).header.height
+        elif check.height is not None and check.height > self._balance_refused_at:
             self._mark_dropped(f"{broadcast.SHORT}: {error.sentence}", check)
 
     def _mark_dropped(self, reason: str, check: DropCheck) -> None:

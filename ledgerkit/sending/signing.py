@@ -244,10 +244,10 @@ class Draft:
         self._wait(submission, deadline)
         # A transaction is signed again at most once, and only when the first bytes can no longer
         # land: two valid signatures of one intent could both be applied.
-        if submission.tracker.can_sign_again():
+        if submission.tracker.wait_until_signable():
             submission = self._sign_and_send()
             self._wait(submission, deadline)
-            submission.tracker.can_sign_again()  # checks whether refused bytes were included
+            submission.tracker.wait_until_signable()  # checks whether refused bytes were included
         if submission.tracker.is_rejected:
             submission.raise_for_status()
         self._wait(submission, deadline)

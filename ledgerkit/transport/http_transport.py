@@ -50,8 +50,8 @@ class HttpTransport(Transport):
     """
     The exchanges of a ledger with its hosts.
 
-    `wait_for_slot` waits for a slot of a host's rate limit until a time, and returns False if there
-    is none before it.
+    `wait_for_slot` waits for a slot of a host's rate limit; it returns False if none is free before
+    the deadline.
     """
 
     def __init__(
@@ -74,7 +74,7 @@ class HttpTransport(Transport):
         await self._connections.aclose()
 
     async def exchange(self, exchange: Exchange) -> Response | LedgerError:
-        """Make an exchange, and those that redirects within its service lead to."""
+        """Make an exchange, and follow redirects within its service."""
         deadline = time.monotonic() + exchange.timeout_s
         host, request = self._network.host(exchange.surface), exchange.call.request
         try:

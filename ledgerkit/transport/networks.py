@@ -33,8 +33,8 @@ SERVICES: dict[Surface, str] = {
 }
 
 # The hosts of block archives, each with the first height of the next archive.
-# Source: MAINNET_ARCHIVE_BOUNDARIES of fastnear/libs, neardata-fetcher/src/utils.rs; for the third
-# height, the constant of the same name in Nearblocks/nearblocks.
+# Source: MAINNET_ARCHIVE_BOUNDARIES in fastnear/libs, neardata-fetcher/src/utils.rs. The third
+# height is from the constant of the same name in Nearblocks/nearblocks.
 _MAINNET_ARCHIVES = tuple(
     (stop, f"https://a{number}.mainnet.neardata.xyz/raw")
     for number, stop in enumerate((122_000_000, 142_000_000, 177_000_000, None))
@@ -42,7 +42,7 @@ _MAINNET_ARCHIVES = tuple(
 
 # Requests a minute that the hosts of a domain accept from one address without a key. For RPC,
 # FastNEAR's prices name 50; its notes on `docs.fastnear.com/debug` name about 100, perhaps for
-# all hosts of fastnear.com together. For block documents, the README of fastnear/neardata-server.
+# all hosts of fastnear.com together. The README of fastnear/neardata-server names 180.
 _PER_MINUTE = {"fastnear.com": 50, "neardata.xyz": 180}
 KEY_PER_MINUTE = 10_000  # smallest plan; others have 20,000 and 50,000 (the same notes)
 
@@ -197,7 +197,7 @@ def environment(name: str) -> str | None:
 
 
 def add_account_hint(network: Network, error: LedgerError) -> None:
-    """Name the account that the caller may mean in the remedy of an error about an unknown one."""
+    """Suggest the likely account in the remedy of an unknown-account error."""
     if isinstance(error, UnknownAccountError | AccountDoesNotExistError):
         hint = network.account_hint(error.account_id or "")
         if hint and not error.remedy.startswith(hint):

@@ -81,7 +81,7 @@ class RateLimiter:
         # The last starts, future ones included, up to the limit per minute.
         self._starts: deque[float] = deque(maxlen=self._per_minute or _MAX_STARTS)
         self._lock = threading.Lock()
-        self.epoch = 0  # a pause begins a new epoch, which voids reserved slots
+        self.void_count = 0  # how often all reserved slots were voided
 
     @property
     def rate(self) -> float:
@@ -104,10 +104,10 @@ class RateLimiter:
             self._free_at = start + 1 / self.rate
         return start - now
 
-    def release(self, epoch: int) -> None:
-        """Return a slot that was reserved in this epoch and not used."""
+    def release(self, void_count: int) -> None:
+        """Return an unused slot, unless it was voided after it was reserved at this count."""
         with self._lock:
-            if epoch == self.epoch:
+            if void_count == self.void_count:
                 self._free_at -= 1 / self.rate
                 if self._starts:
                     self._starts.pop()
@@ -173,4 +173,4 @@ class RateLimiter:
         while self._starts and self._starts[-1] > now:
             self._starts.pop()
         self._free_at = free_at
-        self.epoch += 1
+        self.void_count += 1

@@ -43,8 +43,8 @@ class Recorder:
     """
     Records the exchanges of one network's ledgers in a file.
 
-    A new file is created with the first exchange; requests that a file to extend has are answered
-    from it.
+    A new file is created with the first exchange. When a file is extended, it answers the requests
+    that it already contains.
     With `asks_chain` the status of the node, which names the chain, is requested first. A shared
     recorder stays open when one of its ledgers is closed. After `close` exchanges pass without
     being recorded.

@@ -1,4 +1,8 @@
-"""The attempts of a failed request, the pauses between them, and when to give a host up."""
+"""
+The attempts of a failed request, the pauses between them, and when to give a host up.
+
+`errors.from_status` decides which HTTP statuses are retryable.
+"""
 
 from __future__ import annotations
 
@@ -40,9 +44,9 @@ class Backoff:
 
 class Outage:
     """
-    The number of requests of a batch in a row that had no response, for the same reason.
+    Counts consecutive requests of a batch that failed for the same reason without a response.
 
-    Any response, also an error of the host, ends the row. Hosts are counted separately.
+    Any response, also an error of the host, resets the count. Hosts are counted separately.
     """
 
     def __init__(self) -> None:

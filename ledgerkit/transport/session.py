@@ -71,15 +71,15 @@ class Session:
     """
     A sender of calls; all errors that it raises are `LedgerError`.
 
-    What waits for a host is a coroutine. It runs on the background loop, or, where nothing in it
-    suspends, in the caller's thread: with the embedded ledger and with a recording.
+    Coroutines wait for hosts, on the background loop. With the embedded ledger or a recording
+    nothing suspends, so they run in the caller's thread.
     """
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
         self.siblings: weakref.WeakSet[Any] = weakref.WeakSet()  # ledgers to close with this one
-        # Not an event of threading, which has a lock: a signal handler may close the ledger while
-        # its thread holds the lock, and another thread may hold it when the process forks.
+        # A plain flag, because a threading.Event has a lock that a signal handler or a fork could
+        # find held.
         self._is_closed = False
         self._rate_limiters = _rate_limiters(settings)
         self.disk_cache: DiskCache | None = None
@@ -252,8 +252,8 @@ class Session:
         """
         Read subjects that need several calls each; yield the values that `read` returns.
 
-        `n_calls` calls of a subject are sent together. So many times fewer subjects are read at
-        a time, so that the first ones are finished first.
+        `n_calls` calls of a subject are sent together. The session therefore reads
+        ``in_flight / n_calls`` subjects at a time; early subjects finish early.
         """
         answer = self._answer_function(rate_limit_wait_s)
         reader = Reader(answer, in_process=self._transport.in_process)
@@ -353,8 +353,8 @@ class Session:
         """Send a call to one host; repeat it while a retry may succeed."""
         value: Any = None
         while True:
-            is_new = isinstance(value, UnmatchedResponseError)
-            value = await self._read_named(call, surface, backoff, is_new=is_new)
+            reconnect = isinstance(value, UnmatchedResponseError)
+            value = await self._read_by_newer_name(call, surface, backoff, reconnect=reconnect)
             if not self._may_succeed_later(call, surface, value):
                 return value
             pause = backoff.next_pause(value, self._least_pause(surface, value))
@@ -369,14 +369,16 @@ class Session:
             if not await self._wait_in_time(surface, backoff):
                 return value
 
-    async def _read_named(
-        self, call: Call[Any], surface: Surface, backoff: Backoff, *, is_new: bool
+    async def _read_by_newer_name(
+        self, call: Call[Any], surface: Surface, backoff: Backoff, *, reconnect: bool
     ) -> Any:
         """Send a call to one host once, by the newer name of its method if the host has it."""
         if call.newer is None or await self._lacks_newer(surface):
-            return await self._read_once(call, surface, backoff.deadline, is_new=is_new)
+            return await self._read_once(call, surface, backoff.deadline, reconnect=reconnect)
         try:
-            value = await self._read_once(call.newer, surface, backoff.deadline, is_new=is_new)
+            value = await self._read_once(
+                call.newer, surface, backoff.deadline, reconnect=reconnect
+            )
             if isinstance(value, RpcMethodNotFoundError):
                 self._without_newer.add(surface)
         finally:
@@ -386,7 +388,7 @@ class Session:
             return value
         if not await self._wait_in_time(surface, backoff):
             return value
-        return await self._read_once(call, surface, backoff.deadline, is_new=is_new)
+        return await self._read_once(call, surface, backoff.deadline, reconnect=reconnect)
 
     async def _lacks_newer(self, surface: Surface) -> bool:
         """Return True for a host without newer names; wait while the first call finds out."""
@@ -398,14 +400,14 @@ class Session:
         return surface in self._without_newer
 
     async def _read_once(
-        self, call: Call[Any], surface: Surface, deadline: float, *, is_new: bool
+        self, call: Call[Any], surface: Surface, deadline: float, *, reconnect: bool
     ) -> Any:
         """Send a call to one host once, and add its response to the caches."""
         self.ready()
         started = time.monotonic()
         timeout_s = min(self.settings.timeout_s, max(0.0, deadline - started))
         call_id = matching.new_id() if call.is_rpc else None
-        exchange = Exchange(call, surface, timeout_s, call_id, is_new)
+        exchange = Exchange(call, surface, timeout_s, call_id, reconnect)
         response = await self._transport.exchange(exchange)
         self.ready()  # otherwise the error of a lost connection would be returned
         if not isinstance(response, Response):
@@ -458,7 +460,7 @@ class Session:
             return True
         limiter = self._rate_limiters[surface]
         while True:
-            epoch = limiter.epoch
+            void_count = limiter.void_count
             seconds = limiter.reserve(until)
             if not seconds:
                 return seconds is not None
@@ -466,9 +468,9 @@ class Session:
             try:
                 await self._sleep(seconds)
             except BaseException:  # the wait was cancelled
-                limiter.release(epoch)
+                limiter.release(void_count)
                 raise
-            if epoch == limiter.epoch:  # the slot was not voided by a pause
+            if void_count == limiter.void_count:  # the slot was not voided
                 return True
 
     def _show_wait(self, surface: Surface, seconds: float) -> None:

@@ -19,14 +19,14 @@ if TYPE_CHECKING:
 Result: TypeAlias = "tuple[Planes, Any]"
 
 
-def fit(result: Result, *, signed: bool) -> tuple[Planes, Flags]:
+def check_range(result: Result, *, signed: bool) -> tuple[Planes, Flags]:
     """Return the planes of the dtype, and where the values are outside its range."""
-    (hi, lo), tops = result
-    over = tops != 0
+    (hi, lo), high_words = result
+    overflows = high_words != 0
     if not signed:
-        return (hi, lo), over
-    negative = (tops == -1) & ((hi | lo) != 0)
-    return (hi, lo, negative), over & ~negative
+        return (hi, lo), overflows
+    negative = (high_words == -1) & ((hi | lo) != 0)
+    return (hi, lo, negative), overflows & ~negative
 
 
 def add(a: Planes, b: Planes) -> Result:

@@ -44,7 +44,7 @@ def to_extension(array: U128Array, dtype: Any) -> Any:
 
 def to_texts(array: U128Array) -> np.ndarray:
     """Format the digits of each value, NA where missing."""
-    texts = decimal_text.write(array.planes)
+    texts = decimal_text.format_texts(array.planes)
     texts[array.mask] = pd.NA
     return texts
 
@@ -95,6 +95,6 @@ _CASTS: dict[str, Callable[[U128Array, Any], np.ndarray]] = {
     "b": lambda array, _: (array.hi | array.lo) != 0,
     "i": _to_integers,
     "u": _to_integers,
-    "U": lambda array, _: decimal_text.write(array.planes),
-    "S": lambda array, _: decimal_text.write(array.planes),
+    "U": lambda array, _: decimal_text.format_texts(array.planes),
+    "S": lambda array, _: decimal_text.format_texts(array.planes),
 }

@@ -144,7 +144,7 @@ def _refuse(name: str, row: int, value: object, reason: str) -> DecodeError:
 # Numbers to texts -----------------------------------------------------------------------
 
 
-def write(values: Planes) -> Objects:
+def format_texts(values: Planes) -> Objects:
     """Format the values as decimal texts, without leading zeros."""
     hi, lo = planes.magnitudes(values)
     texts = np.empty(len(hi), dtype=object)
@@ -186,11 +186,13 @@ def _spread(number: Words) -> Words:
     """Spread the digits of numbers over the bytes of words, the first digit in the lowest byte."""
     first = number // _FOUR
     second = (number - first * _FOUR).astype(np.intp)
-    return _fours().take(first.astype(np.intp)) | _fours().take(second) << np.uint64(32)
+    return _four_digit_table().take(first.astype(np.intp)) | _four_digit_table().take(
+        second
+    ) << np.uint64(32)
 
 
 @lru_cache(maxsize=1)
-def _fours() -> Words:
+def _four_digit_table() -> Words:
     """Return the digits of all numbers of four digits, a byte each, the first one lowest."""
     numbers = np.arange(10**4, dtype=np.uint64)
     digits = np.stack([numbers // np.uint64(10**i) % np.uint64(10) for i in (3, 2, 1, 0)], axis=1)

@@ -124,22 +124,25 @@ def _open_high_low_close(array: U128Array, _: str, options: dict[str, Any]) -> d
 def _totals(array: U128Array, _: str, options: dict[str, Any]) -> U128Array:
     codes, count = _codes(array, options), options["ngroups"]
     totals = planes.group_totals(codes, count, array.planes)
-    sums, over = arithmetic.fit(totals, signed=array.signed)
+    sums, overflows = arithmetic.check_range(totals, signed=array.signed)
     missing = _missing_groups(array, options, min_count=0)
-    if (group := planes.first(over & ~missing)) is not None:
+    if (group := planes.first(overflows & ~missing)) is not None:
         (rows,) = np.nonzero(codes == group)
         running = planes.cumulate(planes.take(array.planes, rows))
-        past = arithmetic.fit(running, signed=array.signed)[1]
-        row = int(rows[past.argmax()])
+        exceeds = arithmetic.check_range(running, signed=array.signed)[1]
+        row = int(rows[exceeds.argmax()])
         parsing.raise_overflow(row, "the group's sum", signed=array.signed)
     return array.of(planes.clean(sums, missing), missing)
 
 
 def _means(array: U128Array, _: str, options: dict[str, Any]) -> np.ndarray:
     codes, count = _codes(array, options), options["ngroups"]
-    words, tops = planes.group_totals(codes, count, array.planes)
+    words, high_words = planes.group_totals(codes, count, array.planes)
     groups = np.flatnonzero(~_missing_groups(array, options, min_count=1))
-    totals = planes.to_ints(planes.take(words, groups)) + tops[groups].astype(object) * planes.LIMIT
+    totals = (
+        planes.to_ints(planes.take(words, groups))
+        + high_words[groups].astype(object) * planes.LIMIT
+    )
     means = np.full(count, np.nan)
     means[groups] = totals / np.bincount(codes[codes >= 0], minlength=count)[groups]
     return means
@@ -167,19 +170,19 @@ def _running_sums(array: U128Array, how: str, options: dict[str, Any]) -> U128Ar
     mask = _running_mask(array, how, options)
     ids = np.where(mask, -1, options["ids"])
     ordered = np.argsort(ids, kind="stable")
-    words, tops = planes.cumulate(planes.take(array.planes, ordered))
+    words, high_words = planes.cumulate(planes.take(array.planes, ordered))
     # Subtract the sum of all groups before.
     before = np.searchsorted(ids[ordered], ids[ordered]) - 1
     first = before < 0
     words_before: Any = tuple(np.where(first, 0, plane[before]) for plane in words)
     borrow = planes.less(words, words_before).view(np.int8)
-    tops = tops - np.where(first, 0, tops[before]) - borrow
-    result = planes.subtract(words, words_before), tops
-    sums, over = arithmetic.fit(result, signed=array.signed)
+    high_words = high_words - np.where(first, 0, high_words[before]) - borrow
+    result = planes.subtract(words, words_before), high_words
+    sums, overflows = arithmetic.check_range(result, signed=array.signed)
     mask |= ids < 0
-    over &= ~mask[ordered]
-    if over.any():
-        row = int(ordered[over].min())
+    overflows &= ~mask[ordered]
+    if overflows.any():
+        row = int(ordered[overflows].min())
         parsing.raise_overflow(row, "the group's sum", signed=array.signed)
     rows = np.empty_like(ordered)
     rows[ordered] = np.arange(len(rows))

@@ -115,10 +115,12 @@ def _compute(a: Operand, b: Operand, name: str, *, signed: bool) -> tuple[Planes
     if name in {"floordiv", "mod"}:
         b = _check_divisors(b, mask)
     if a.planes is None or b.planes is None:
-        values, over = _compute_ints(a, b, name, mask, signed=signed)
+        values, overflows = _compute_ints(a, b, name, mask, signed=signed)
     else:
-        values, over = kernels.fit(kernels.KERNELS[name](a.planes, b.planes), signed=signed)
-    if (row := planes.first(over & ~mask)) is not None:
+        values, overflows = kernels.check_range(
+            kernels.KERNELS[name](a.planes, b.planes), signed=signed
+        )
+    if (row := planes.first(overflows & ~mask)) is not None:
         first, second = (cut(x.to_ints()[row if len(x.mask) > 1 else 0], 60) for x in (a, b))
         parsing.raise_overflow(row, f"{first} {_SIGNS[name]} {second}", signed=signed)
     return planes.clean(values, mask), mask
@@ -166,9 +168,9 @@ def _compute_ints(
         second = np.where(second < _LARGEST_EXPONENT, second, _LARGEST_EXPONENT + second % 2)
     results = np.where(mask, 0, getattr(operator, name)(first, second))
     lowest = planes.LOWEST[signed]
-    over = np.array([not lowest <= value < planes.LIMIT for value in results], dtype=np.bool_)
-    values = planes.from_ints(np.where(over, 0, results).tolist())
-    return (planes.signed(values) if signed else values), over
+    overflows = np.array([not lowest <= value < planes.LIMIT for value in results], dtype=np.bool_)
+    values = planes.from_ints(np.where(overflows, 0, results).tolist())
+    return (planes.signed(values) if signed else values), overflows
 
 
 # Comparison -----------------------------------------------------------------------------

@@ -12,16 +12,17 @@ https://github.com/pandas-dev/pandas/issues/65047
 `_quantile`: `quantile`. The default reads the rounded results as u128, which fails for fractions.
 https://github.com/pandas-dev/pandas/pull/44412
 
-`_groupby_op`, `_groupby_quantile`: operations by group. Without the first pandas calls a function
-for each group, and has no `cumsum` and `rank`; the second one's default casts to int64.
+`_groupby_op`, `_groupby_quantile`: operations by group. Without `_groupby_op`, pandas loops over
+groups and lacks `cumsum` and `rank`. The default `_groupby_quantile` casts to int64.
 https://github.com/pandas-dev/pandas/issues/43682 and
 https://github.com/pandas-dev/pandas/pull/64831
 
-`_readonly`: true of the arrays that pandas lends without a copy. An array must refuse changes
+`_readonly`: true for arrays that pandas lends without a copy. An array must refuse changes
 itself. https://github.com/pandas-dev/pandas/issues/58007 (open)
 
 `to_numpy(np.float64, na_value=nan)`: `rolling`, `expanding` and `ewm`, which add up and subtract
-floats. Frames, which also ask for them, pass a dtype, and Series and Indexes pass `copy`.
+floats. Frames also ask for floats, but pass a dtype; Series and Indexes pass `copy`. So the hook
+can tell windows apart.
 https://github.com/pandas-dev/pandas/issues/40043
 
 Three documented methods are patched, for want of a hook:
@@ -34,9 +35,9 @@ extension arrays, and was closed.
 `to_excel` of frames and Series: pandas passes the values to writers that round them to floats. A
 warning names the columns. https://github.com/pandas-dev/pandas/issues/24122
 
-An undocumented table of pandas has one entry more: `merge` of keys of two dtypes converts them to
-their common dtype, and looks up how to number its values by the type of a value. For i129 this is
-`int`, whose entry raises an error with a remedy in place of a KeyError.
+ledgerkit adds an entry to pandas' undocumented `_factorizers`. `merge` converts keys of two dtypes
+to their common dtype, and looks up how to number its values by the type of a value. For i129 this
+is `int`, whose entry raises an error with a remedy in place of a KeyError.
 
 One undocumented function of pyarrow is patched: `pandas_compat.get_column_metadata` records the
 dtype of every column of decimals as "object", so that pandas would read u128 as Decimals
@@ -84,7 +85,7 @@ class PandasHooks(ExtensionArray):
 
     def _values_for_json(self: Any) -> np.ndarray:
         # Texts, because many JSON parsers read numbers as floats and would lose digits.
-        texts = decimal_text.write(self.planes)
+        texts = decimal_text.format_texts(self.planes)
         texts[self.mask] = None
         return texts
 

@@ -116,8 +116,8 @@ def accumulate(array: U128Array, name: str, *, skipna: bool) -> U128Array:
     mask = array.mask if skipna else np.logical_or.accumulate(array.mask)
     values = planes.clean(array.planes, mask)
     if name == "cumsum":
-        sums, over = arithmetic.fit(planes.cumulate(values), signed=array.signed)
-        if (row := planes.first(over)) is not None:
+        sums, overflows = arithmetic.check_range(planes.cumulate(values), signed=array.signed)
+        if (row := planes.first(overflows)) is not None:
             parsing.raise_overflow(row, "the running sum", signed=array.signed)
         return array.of(planes.clean(sums, mask), mask.copy())
     if name == "cumprod":

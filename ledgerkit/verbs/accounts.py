@@ -178,7 +178,7 @@ def balance(
     account_id, contract_id = validation.account_id(account_id), _token_contract(asset)
     block = ledger.locate(at)
     if contract_id is not None:
-        return ledger.send(readings.balance_call(account_id, contract_id, block))
+        return ledger.send(readings.token_amount_call(account_id, contract_id, block))
     call = rpc.view_account(account_id, block)
     return readings.integer(ledger.send(call).amount, call.request)
 

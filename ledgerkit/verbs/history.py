@@ -82,8 +82,8 @@ def history(
     ----------
     start, stop
         The ends, each a height, block hash, finality name or time; a time is the last block at or
-        before it. None stops at the final block. `stop` is read only if the spacing reaches it. A
-        period such as ``"2026-07"`` or ``"last month"`` is both ends.
+        before it. None stops at the final block. The last reading is at or before `stop`. A
+        period such as ``"2026-07"`` or ``"last month"`` sets both ends.
     every
         The spacing: a number of heights, or a duration in the notation of pandas, such as
         ``"6h"``, ``"1D"`` or ``"MS"`` (the first day of each month), in UTC as in
@@ -142,10 +142,10 @@ def history(
         "ft": _check_contracts(contracts, "contracts", "ft", view_names),
         "staking": _check_contracts(pools, "pools", "staking", view_names),
     }
-    width = sum(len(contract_ids[view] or [None]) for view in view_names)
-    sampling_range = sampling.check_range(start, stop, every, width=width)
+    readings_per_point = sum(len(contract_ids[view] or [None]) for view in view_names)
+    sampling_range = sampling.check_range(start, stop, every, readings_per_point=readings_per_point)
     subjects = _list_subjects(fetcher, account_id, view_names, contract_ids)
-    sampling_range = replace(sampling_range, width=max(1, len(subjects)))
+    sampling_range = replace(sampling_range, readings_per_point=max(1, len(subjects)))
     references = sampling_range.points(fetcher.ledger.locate_many) if subjects else []
     points = _locate_points(fetcher, account_id, references, start)
     frame = _read_all(fetcher, subjects, points)
@@ -196,7 +196,7 @@ class _Subject:
         """Build the call that reads the quantity at a block."""
         if self.contract_id is None:
             return readings.state_call(self.account_id, at)
-        call = readings.token_call if self.view == "ft" else readings.stake_call
+        call = readings.token_reading_call if self.view == "ft" else readings.stake_call
         return call(self.account_id, self.contract_id, at)
 
 

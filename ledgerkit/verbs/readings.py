@@ -43,7 +43,7 @@ def state_call(account_id: str, at: BlockReference) -> Call[Reading]:
     return reading_call(call, read)
 
 
-def token_call(
+def token_reading_call(
     account_id: str, contract_id: str, at: BlockReference, token_id: str | None = None
 ) -> Call[Reading]:
     """Build the call for a token balance; with `token_id` from a multi-token contract."""
@@ -55,8 +55,8 @@ def token_call(
     return _contract_call(call, decode, "broken")
 
 
-def balance_call(account_id: str, contract_id: str, at: BlockReference) -> Call[int]:
-    """Build the call for a token balance that raises where `token_call` returns a status."""
+def token_amount_call(account_id: str, contract_id: str, at: BlockReference) -> Call[int]:
+    """Build the call for a token balance; it raises where a `Reading` would have a status."""
     call = _balance_of(account_id, contract_id, at)
     request = f"the balance of {account_id} in {contract_id}"
 
@@ -122,9 +122,9 @@ def _integers(texts: Sequence[str | int], request: str) -> list[int]:
 def _contract_call(
     call: Call[chain.CallResult],
     decode: Callable[[chain.CallResult, str], Reading],
-    other: str,
+    failed_status: str,
 ) -> Call[Reading]:
-    """Build the call of a view method; `other` is the status of a result of another type."""
+    """Build the call of a view method; `failed_status` is that of an error or another type."""
 
     def read(response: Response) -> Reading:
         try:
@@ -132,11 +132,11 @@ def _contract_call(
         except _NO_CONTRACT:
             return Reading("no_contract")
         except errors.ContractError:
-            return Reading(other)
+            return Reading(failed_status)
         try:
             return decode(result, call.request)
         except errors.DecodeError:
-            return Reading(other)
+            return Reading(failed_status)
 
     return reading_call(call, read)
 

@@ -39,7 +39,7 @@ class SamplingRange:
     start: BlockReference
     stop: BlockReference
     every: int | Offset | None
-    width: int
+    readings_per_point: int
 
     @property
     def by_time(self) -> bool:
@@ -87,13 +87,13 @@ class SamplingRange:
         if first > last:
             rule = "a point that is not before start"
             raise InvalidRequestError.refuse("stop", self.stop.as_passed, rule)
-        max_points = MAX_READINGS // self.width
+        max_points = MAX_READINGS // self.readings_per_point
         if not max_points:
             msg = (
                 f"at most {MAX_READINGS:,} readings are made, but contracts and pools need "
-                f"{self.width:,} at each point"
+                f"{self.readings_per_point:,} at each point"
             )
-            raise InvalidRequestError(msg, field="contracts", value=self.width)
+            raise InvalidRequestError(msg, field="contracts", value=self.readings_per_point)
         if self.every is None:
             steps = min(_DEFAULT_POINTS, max_points) - 1
             span = last - first
@@ -106,17 +106,20 @@ class SamplingRange:
         return times if len(times) <= max_points else self._refuse_spacing()
 
     def _refuse_spacing(self) -> Never:
-        width = f", {self.width:,} at each point" if self.width > 1 else ""
-        rule = f"a longer spacing: at most {MAX_READINGS:,} readings are made{width}"
+        count = self.readings_per_point
+        suffix = f", {count:,} at each point" if count > 1 else ""
+        rule = f"a longer spacing: at most {MAX_READINGS:,} readings are made{suffix}"
         every = self.every if isinstance(self.every, int | None) else self.every.freqstr
         raise InvalidRequestError.refuse("every", every, rule)
 
 
-def check_range(start: object, stop: object, every: object, *, width: int) -> SamplingRange:
+def check_range(
+    start: object, stop: object, every: object, *, readings_per_point: int
+) -> SamplingRange:
     """Check a range and its spacing."""
     start, stop = validation.period_ends(start, stop)
     ends = validation.block_reference(start, "start"), validation.block_reference(stop, "stop")
-    sampling = SamplingRange(*ends, _check_spacing(every), max(1, width))
+    sampling = SamplingRange(*ends, _check_spacing(every), max(1, readings_per_point))
     sampling.check()
     return sampling
 

@@ -138,12 +138,12 @@ def ft(
                 (name, token) for name, response in fetched for token in response.tokens or ()
             )
             pairs = [(name, token.contract_id) for name, token in listed]
-            frame = _read_balances_at(fetcher, pairs, readings.token_call, block)
+            frame = _read_balances_at(fetcher, pairs, readings.token_reading_call, block)
             source = f"{source}; {_BALANCE_SOURCE}"
     else:
         pairs = list(product(account_ids, validation.account_ids(contracts, "contracts")))
         frame, source = (
-            _read_balances_at(fetcher, pairs, readings.balance_call, block),
+            _read_balances_at(fetcher, pairs, readings.token_amount_call, block),
             _BALANCE_SOURCE,
         )
         holders = frame["account_id"][frame["balance"] > 0]

@@ -33,28 +33,28 @@ _ASK_A_NODE = (
     "Or pass the account that signed the transaction as signer_id, to read it from a node."
 )
 
-Key = tuple[str, str | None]  # a transaction's hash, and its signer if it is known
+TransactionRef = tuple[str, str | None]  # a transaction's hash, and its signer if it is known
 
 
 def read_results(
-    fetcher: Fetcher, keys: Sequence[Key], wait_until: str
+    fetcher: Fetcher, refs: Sequence[TransactionRef], wait_until: str
 ) -> dict[str, TransactionResponse]:
     """
-    Read results by transaction hash; transactions that time out are read as far as they are.
+    Read results by hash; a transaction that times out is returned as far as it has run.
 
     Transactions of an unknown signer are read from the Transactions API. Others are read from a
     node, and so are transactions that are not done in the API.
     """
-    tx_hashes = [tx_hash for tx_hash, signer_id in keys if signer_id is None]
+    tx_hashes = [tx_hash for tx_hash, signer_id in refs if signer_id is None]
     values = _read_documents(fetcher, tx_hashes)
-    pairs = [(tx_hash, signer_id) for tx_hash, signer_id in keys if signer_id is not None]
+    pairs = [(tx_hash, signer_id) for tx_hash, signer_id in refs if signer_id is not None]
     for tx_hash, value in values.items():
         signer_id = _awaited_signer(value, wait_until)
         if signer_id is not None:
             pairs.append((tx_hash, signer_id))
     values |= _read_from_node(fetcher, pairs, wait_until)
     results = {}
-    for tx_hash, _ in keys:
+    for tx_hash, _ in refs:
         value = values[tx_hash]
         if isinstance(value, LedgerError):
             fetcher.fail(tx_hash, value)

@@ -32,7 +32,7 @@ from ledgerkit.verbs.blocks import transactions
 from ledgerkit.verbs.declaring import verb
 from ledgerkit.verbs.fetching import Fetcher, errors_frame, provenance
 from ledgerkit.verbs.proving import check_anchor, prove
-from ledgerkit.verbs.trace_reading import Key, build_traces, read_results, source_of
+from ledgerkit.verbs.trace_reading import TransactionRef, build_traces, read_results, source_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -108,8 +108,10 @@ def trace(
         return _read_trace(ledger, key, level, blocks=blocks)
 
 
-def _read_trace(ledger: Ledger, key: Key, level: str = "FINAL", *, blocks: bool = True) -> Trace:
-    results = read_results(Fetcher(ledger), [key], level)
+def _read_trace(
+    ledger: Ledger, ref: TransactionRef, level: str = "FINAL", *, blocks: bool = True
+) -> Trace:
+    results = read_results(Fetcher(ledger), [ref], level)
     return build_traces(ledger, list(results.values()), blocks=blocks)[0]
 
 
@@ -279,9 +281,14 @@ def traces(
 
 
 def _read_traces(
-    fetcher: Fetcher, keys: list[Key], level: str, *, blocks: bool, notes: Iterable[str] = ()
+    fetcher: Fetcher,
+    refs: list[TransactionRef],
+    level: str,
+    *,
+    blocks: bool,
+    notes: Iterable[str] = (),
 ) -> Traces | tuple[Traces, pd.DataFrame]:
-    results = read_results(fetcher, keys, level)
+    results = read_results(fetcher, refs, level)
     responses = list(results.values())
     built = build_traces(fetcher.ledger, responses, blocks=blocks, progress=fetcher.progress)
     by_hash, source = dict(zip(results, built, strict=True)), source_of(responses)
@@ -289,7 +296,7 @@ def _read_traces(
     return (result, errors_frame(fetcher.failures)) if fetcher.on_error == "collect" else result
 
 
-def _check_item(item: object) -> Key:
+def _check_item(item: object) -> TransactionRef:
     if isinstance(item, str):
         return _check_key(item, None)
     items = tuple(item) if isinstance(item, Iterable) else ()
@@ -299,7 +306,7 @@ def _check_item(item: object) -> Key:
     return _check_key(items[0], validation.account_id(items[1], "signer_id"))
 
 
-def _check_key(tx_hash: str, signer_id: str | None) -> Key:
+def _check_key(tx_hash: str, signer_id: str | None) -> TransactionRef:
     checked = validation.crypto_hash(tx_hash, "tx_hash")
     return checked, None if signer_id is None else validation.account_id(signer_id, "signer_id")
 

@@ -77,7 +77,7 @@ def hidden_count(number: int, noun: str, where: str = "") -> str:
 # Tables ---------------------------------------------------------------------------------
 
 
-def record(frame: pd.DataFrame, more: Iterable[tuple[str, object]] = ()) -> str:
+def facts_table(frame: pd.DataFrame, more: Iterable[tuple[str, object]] = ()) -> str:
     """Format the first row of a frame for reading; an exact value is the cell's tooltip."""
     row = frame.head(1)
     readable_row, kinds = readable(row, short_ids=False).iloc[0], id_kinds(row)

@@ -358,7 +358,7 @@ def _search_numbers(source: Source, text: str) -> Flags | None:
 
 def _number_texts(values: pd.Series[Any]) -> Iterable[str]:
     if isinstance(values.array, U128Array):
-        texts: Iterable[str] = decimal_text.write(values.array.planes)
+        texts: Iterable[str] = decimal_text.format_texts(values.array.planes)
         return texts
     if values.dtype.kind in "iu":
         dtype = np.uint64 if values.dtype.kind == "u" else np.int64

@@ -132,7 +132,7 @@ def _account_card(state: pd.DataFrame, exposure: pd.DataFrame | None, *, is_toke
     links = _html.link("statement", account_id, f"Statement of {account_id}")
     if is_token:
         links += f" · {_html.link('token', account_id, f'Token {account_id}')}"
-    facts = _html.record(state.drop(columns=_CODE))
+    facts = _html.facts_table(state.drop(columns=_CODE))
     return f"<p>Staking exposure: {_html.badge(exposure_text)}</p><p>{links}</p>{facts}"
 
 

@@ -132,7 +132,7 @@ def _archive_content(archive: Archive) -> Content:
     row, steps = archive.to_frame(), archive.steps
     pages = [Page("Steps", Table(steps, name="steps", slim=True))]
     if archive.outcome in archiving.OUTCOMES:
-        pages.append(Page("Token", _html.record(row)))
+        pages.append(Page("Token", _html.facts_table(row)))
     status = {**archiving.OUTCOMES, **archiving.MEANWHILE}[archive.outcome]
     if archive.step is not None:
         number = archiving.STEPS.index(archive.step) + 1

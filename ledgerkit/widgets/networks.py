@@ -54,7 +54,7 @@ class NetworkPicker(Panel):
         row = frame.iloc[0]
         chain_id, height = row["chain_id"], row["latest_block_height"]
         sentence = f"Connected to {name}: chain {chain_id}, block {height}."
-        pages = (Page("Node", _html.record(frame)),)
+        pages = (Page("Node", _html.facts_table(frame)),)
         yield Content(sentence, frame, pages, value=ledger)
 
     def _set_ready(self) -> None:

@@ -138,7 +138,7 @@ class SendForm(Panel):
         sentence = f"Not sent yet. Press Send to send this transaction to {ledger.network.name}."
         names = ("amount", "method_name", "args") if values["method_name"] else ("amount",)
         facts = {"network": ledger.network.name, **{name: values[name] for name in names}}
-        page = Page("Preview", _html.record(frame, facts.items()))
+        page = Page("Preview", _html.facts_table(frame, facts.items()))
         return Content(sentence, frame, (page,), value=(values, send))
 
     def _show(self, content: Content) -> None:

@@ -44,7 +44,7 @@ class TokenExplorer(Panel):
     def _read(self, values: dict[str, Any], ledger: Ledger) -> Content:
         contract_id = values["contract_id"]
         holders, token = tokens.read_holders(contract_id, ledger)
-        facts = _html.record(_facts(contract_id, token))
+        facts = _html.facts_table(_facts(contract_id, token))
         pages = [Page("Token", facts, Table(holders[_COLUMNS], name="holders"))]
         if holders["balance"].gt(0).any():
             pages.append(Page("Curve", Plot(partial(holdings.concentration, holders))))

@@ -87,7 +87,7 @@ class BlockExplorer(Panel):
         chunks = blocks.chunks(row["block_hash"], ledger=ledger)
         transactions = blocks.transactions(row["block_hash"], ledger=ledger)
         pages = (
-            Page("Block", _html.record(block)),
+            Page("Block", _html.facts_table(block)),
             Page("Transactions", Table(transactions, name="transactions")),
             Page("Chunks", Table(chunks, name="chunks")),
         )

@@ -81,7 +81,7 @@ def test_a_place_that_comes_too_late_is_not_taken():
     assert pacer.reserve(1000.0) == 0.0
     assert pacer.reserve(1000.5) is None
     assert pacer.reserve(1001.0) == 1.0
-    pacer.release(pacer.epoch)
+    pacer.release(pacer.void_count)
     assert pacer.reserve(1001.0) == 1.0
 
 
@@ -282,13 +282,13 @@ class Host:
         heapq.heappush(self.events, entry)
 
     def reserve(self, longest: float, *_: object) -> bool:
-        epoch, seconds = self.pacer.epoch, self.pacer.reserve(math.inf) or 0.0
+        epoch, seconds = self.pacer.void_count, self.pacer.reserve(math.inf) or 0.0
         self.later(seconds, self.start, epoch, seconds, longest)
         return True
 
     def start(self, epoch: int, waited: float, longest: float, *_: object) -> bool:
         """Send a request, unless a pause has voided its slot."""
-        if waited and epoch != self.pacer.epoch:
+        if waited and epoch != self.pacer.void_count:
             return self.reserve(longest)
         self.later(self.luck.uniform(0.02, 0.04), self.answer, 1000.0 + self.now, longest)
         return True
@@ -339,9 +339,9 @@ def test_a_pause_holds_those_that_have_a_place(clock):
     """A place taken before a pause is void: who waited for it takes another one after it."""
     pacer = rate_limit.RateLimiter(2)
     assert [pacer.reserve(math.inf) for _ in range(3)] == [0.0, 0.5, 1.0]
-    turn = pacer.epoch
+    turn = pacer.void_count
     pacer.pause(5)
-    assert pacer.epoch != turn
+    assert pacer.void_count != turn
     pacer.release(turn)  # of no use to anyone any more
     clock(0.5)
     assert pacer.reserve(math.inf) == 4.5
@@ -363,7 +363,7 @@ def test_a_place_given_back_is_free_in_its_minute(clock):
     """A cancelled or voided start does not count in its minute."""
     pacer = rate_limit.RateLimiter(10, per_minute=2)
     assert [pacer.reserve(math.inf) for _ in range(2)] == pytest.approx([0.0, 0.1])
-    pacer.release(pacer.epoch)
+    pacer.release(pacer.void_count)
     assert pacer.reserve(math.inf) == pytest.approx(0.1)
     pacer.pause(5)  # voids the second one
     assert pacer.reserve(math.inf) == pytest.approx(5.0)

@@ -18,9 +18,13 @@ from ledgerkit.verbs import sampling
 HEIGHTS = st.integers(0, 10**9)
 
 
-def points(start: object, stop: object, every: object = None, *, width: int = 1) -> list[Any]:
+def points(
+    start: object, stop: object, every: object = None, *, readings_per_point: int = 1
+) -> list[Any]:
     """List the heights or times of a range whose ends need not be located."""
-    found = sampling.check_range(start, stop, every, width=width).points(lambda _: [])
+    found = sampling.check_range(start, stop, every, readings_per_point=readings_per_point).points(
+        lambda _: []
+    )
     return [one.params.get("block_id", one.timestamp_ns) for one in found]
 
 
@@ -89,12 +93,12 @@ def test_a_step_that_stands_still() -> None:
 
 def test_the_width_counts() -> None:
     """The more is read at each point, the fewer points there may be."""
-    assert len(points(0, 999, 1, width=10)) == 1000
-    assert len(points(0, 999, width=5000)) == 2
+    assert len(points(0, 999, 1, readings_per_point=10)) == 1000
+    assert len(points(0, 999, readings_per_point=5000)) == 2
     with pytest.raises(InvalidRequestError, match="10 at each point"):
-        points(0, 1000, 1, width=10)
+        points(0, 1000, 1, readings_per_point=10)
     with pytest.raises(InvalidRequestError, match="10,001 at each point") as caught:
-        points(0, 1, width=10_001)
+        points(0, 1, readings_per_point=10_001)
     assert caught.value.field == "contracts"
 
 
@@ -106,10 +110,10 @@ def test_ends_that_must_be_located() -> None:
         asked.extend(places)
         return [Point(120, 10**18, "h", "g")]
 
-    grid = sampling.check_range(100, "final", 10, width=1)
+    grid = sampling.check_range(100, "final", 10, readings_per_point=1)
     assert [at.params["block_id"] for at in grid.points(locate)] == [100, 110, 120]
     assert asked == [validation.block_reference("final")]
-    by_time = sampling.check_range("2001-09-09T01:46:30", 120, "5s", width=1)
+    by_time = sampling.check_range("2001-09-09T01:46:30", 120, "5s", readings_per_point=1)
     assert [at.timestamp_ns for at in by_time.points(locate)] == [
         999_999_990 * 10**9,
         999_999_995 * 10**9,

@@ -263,7 +263,7 @@ def show_notebook(reader: Reader) -> None:
     for text in message_texts(messages):
         reader.terminal("trace view", text)
     reader.html("table", Table(frame, texts[0]).static())
-    reader.html("record", _html.record(frame, zip(texts, texts, strict=True)))
+    reader.html("facts", _html.facts_table(frame, zip(texts, texts, strict=True)))
     reader.html("bars", _html.bars(dict.fromkeys(texts[:3], 1), texts[0]))
     reader.html("preformatted", _html.preformatted(json.dumps(texts)))
     reader.html("gallery", gallery.cards(pd.DataFrame(titles)))

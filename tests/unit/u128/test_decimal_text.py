@@ -37,7 +37,7 @@ def written(ints: list[int]) -> list[str]:
     """Write ints from planes that refuse to be written to."""
     hi, lo = planes.from_ints(ints)
     hi.flags.writeable = lo.flags.writeable = False
-    found = decimal_text.write((hi, lo))
+    found = decimal_text.format_texts((hi, lo))
     assert found.dtype == object
     return found.tolist()
 

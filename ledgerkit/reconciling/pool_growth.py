@@ -1,5 +1,5 @@
 """
-The pace of a staking pool: the growth of stakes between two blocks, taken from other accounts.
+The growth of stakes with a pool between two blocks, read from the stakes of other accounts.
 
 A pool's rewards raise the price of its shares, so all stakes grow in the same proportion. The
 growth of an account's stake is a reward only if the stakes of others grew as much; all else is a
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from ledgerkit.ledger import Ledger
     from ledgerkit.reconciling.rewards import StakeReading
 
-_N_WITNESSES = 30  # accounts of a pool whose stakes are compared
+_N_COMPARED = 30  # accounts of a pool whose stakes are compared
 _LEAST_STAKE = 10**20  # yoctoNEAR; the growth of a smaller stake is not exact enough
 _NOBODY = ""  # stands for the stake that no account has
 ROUNDING = 10  # yoctoNEAR; a pool rounds each time it stakes or unstakes
@@ -50,13 +50,13 @@ class _Fee(NamedTuple):
 _NO_FEE = _Fee(0, Fraction(0))
 
 
-class _Witness(NamedTuple):
+class _OtherStake(NamedTuple):
     """The balance of another account with a pool; unstaking does not change the sum."""
 
     staked: int
     unstaked: int
 
-    def growth(self, after: _Witness) -> _Growth:
+    def growth(self, after: _OtherStake) -> _Growth:
         """Return the growth of the stake, before any of it was unstaked."""
         rounded = 0 if after.unstaked == self.unstaked else ROUNDING
         grown = after.staked + after.unstaked - self.unstaked
@@ -73,9 +73,9 @@ class _Growth(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Pace:
+class PoolGrowth:
     """
-    The payments of a pool to other accounts.
+    The stakes of other accounts with a pool, which grow by the same factor as an account's.
 
     Parameters
     ----------
@@ -84,10 +84,10 @@ class Pace:
     fees
         The fees of the owner, by height; empty if the account is not the owner.
     doubtful
-        Heights at which a few yoctoNEAR of the account are unexplained: growth may include them.
+        Heights where a few yoctoNEAR are unexplained. Growth over such a height is not trusted.
     """
 
-    stakes: Mapping[int, Mapping[str, _Witness]]
+    stakes: Mapping[int, Mapping[str, _OtherStake]]
     fees: Mapping[int, _Fee]
     doubtful: Collection[int]
 
@@ -98,32 +98,34 @@ class Pace:
         fee = self.fees.get(before.height, _NO_FEE)
         if fee is _NO_FEE and after.total == growth:
             return False  # a balance that grows from zero is an unlisted deposit
-        pace = _common_growth(self.stakes[before.height], self.stakes[after.height])
-        if pace is None:
+        common = _common_growth(self.stakes[before.height], self.stakes[after.height])
+        if common is None:
             return False
         # Stakes may be added or withdrawn before or after the payment: either stake may have grown.
-        bases = Fraction(before.staked), after.staked / pace.low
+        bases = Fraction(before.staked), after.staked / common.low
         return any(
-            floor(base * (pace.low - 1) + fee.of(pace.low)) - ROUNDING
+            floor(base * (common.low - 1) + fee.of(common.low)) - ROUNDING
             <= growth
-            <= ceil((base + 1) * (pace.high - 1) + fee.of(pace.high)) + ROUNDING
+            <= ceil((base + 1) * (common.high - 1) + fee.of(common.high)) + ROUNDING
             for base in bases
         )
 
 
-def _common_growth(before: Mapping[str, _Witness], after: Mapping[str, _Witness]) -> _Growth | None:
+def _common_growth(
+    before: Mapping[str, _OtherStake], after: Mapping[str, _OtherStake]
+) -> _Growth | None:
     """
     Return the growth that most stakes share; the others have deposits or withdrawals.
 
     If no two stakes agree it is the lowest growth: a deposit adds to it, and a withdrawal in the
     same blocks nearly always makes the stake shrink, which does not count.
     """
-    witnesses = (
-        witness.growth(after[name])
-        for name, witness in before.items()
-        if witness.staked >= _LEAST_STAKE and name in after
+    all_growths = (
+        stake.growth(after[name])
+        for name, stake in before.items()
+        if stake.staked >= _LEAST_STAKE and name in after
     )
-    growths = [growth for growth in witnesses if growth.high >= 1]
+    growths = [growth for growth in all_growths if growth.high >= 1]
     agreeing = [
         [other for other in growths if other.low <= growth.high and growth.low <= other.high]
         for growth in growths
@@ -138,20 +140,20 @@ def _common_growth(before: Mapping[str, _Witness], after: Mapping[str, _Witness]
 # Reading ----------------------------------------------------------------------------------
 
 
-def read_pace(
+def read_pool_growth(
     ledger: Ledger,
     account_id: str,
     pool_id: str,
     doubtful: Collection[int],
     readings: Sequence[StakeReading],
-) -> Pace:
+) -> PoolGrowth:
     """Read the stakes of others with a pool, at the blocks of an account's readings."""
     heights = [reading.height for reading in readings]
     if not any(reading.staked for reading in readings):
-        return Pace({height: {} for height in heights}, {}, doubtful)
+        return PoolGrowth({height: {} for height in heights}, {}, doubtful)
     view = partial(_view, ledger, pool_id)
     [owner_id] = view("get_owner_id", str, heights[-1:])
-    pages = view("get_accounts", list[chain.Delegator], heights, from_index=0, limit=_N_WITNESSES)
+    pages = view("get_accounts", list[chain.Delegator], heights, from_index=0, limit=_N_COMPARED)
     listed = [_stakes(page or ()) for page in pages]
     is_owner, excluded = owner_id == account_id, (account_id, owner_id)
     is_alone = any(not stakes.keys() - excluded for stakes in listed)
@@ -159,18 +161,19 @@ def read_pace(
     if is_alone:
         for page, stakes, total in zip(pages, listed, totals, strict=True):
             # On a full page accounts may be missing. Each stake is rounded down.
-            if page is not None and len(stakes) == len(page) < _N_WITNESSES:
-                listed_stake = sum(witness.staked for witness in stakes.values())
-                stakes[_NOBODY] = _Witness(_amount_or_zero(total) - listed_stake - len(stakes), 0)
+            if page is not None and len(stakes) == len(page) < _N_COMPARED:
+                listed_stake = sum(stake.staked for stake in stakes.values())
+                missing = _amount_or_zero(total) - listed_stake - len(stakes)
+                stakes[_NOBODY] = _OtherStake(missing, 0)
     by_height = {
         height: {name: stake for name, stake in stakes.items() if name not in excluded}
         for height, stakes in zip(heights, listed, strict=True)
     }
     if not is_owner:
-        return Pace(by_height, {}, doubtful)
+        return PoolGrowth(by_height, {}, doubtful)
     shares = view("get_reward_fee_fraction", chain.FeeFraction, heights)
     fees = dict(zip(heights, map(_fee, totals, shares), strict=True))
-    return Pace(by_height, fees, doubtful)
+    return PoolGrowth(by_height, fees, doubtful)
 
 
 def _fee(total: str | int | None, share: chain.FeeFraction | None) -> _Fee:
@@ -183,7 +186,7 @@ def _amount_or_zero(value: str | int | None) -> int:
     return (amounts.plain(["-" if value is None else str(value)]) or [0])[0]
 
 
-def _stakes(page: Iterable[chain.Delegator]) -> dict[str, _Witness]:
+def _stakes(page: Iterable[chain.Delegator]) -> dict[str, _OtherStake]:
     """Return the balances of accounts with a pool; none if one of them is not an amount."""
     delegators = list(page)
     staked = amounts.plain([str(delegator.staked_balance) for delegator in delegators])
@@ -191,7 +194,7 @@ def _stakes(page: Iterable[chain.Delegator]) -> dict[str, _Witness]:
     if staked is None or unstaked is None:
         return {}
     names = (delegator.account_id for delegator in delegators)
-    return dict(zip(names, map(_Witness, staked, unstaked), strict=True))
+    return dict(zip(names, map(_OtherStake, staked, unstaked), strict=True))
 
 
 def _view(
