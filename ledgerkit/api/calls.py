@@ -43,18 +43,18 @@ class Response(NamedTuple):
     location: str | None = None
 
 
-# Not frozen: each request would take 2 us longer.
+# It is not frozen, because each request would take 2 us longer.
 @dataclass(slots=True, kw_only=True, eq=False)
 class Call(Generic[T]):
     """
     A request that is not sent yet; calls with the same `key` are the same request.
 
     `request` describes the request in a few words, for errors. `read` decodes a response or
-    raises. `keep` returns True for a response that never changes, and `kind` is the kind under
-    which the disk cache stores it; empty if it does not. `parts` splits the value of a response
-    to several requests into single calls and the bodies to cache for them. `repeatable` is True if
-    the request may be sent twice. `url` is the address of another host of the same service, if it
-    is not the surface's. `newer` is the call by the newer name of its method, for the hosts that
+    raises. `keep` returns True for a response that never changes. The disk cache stores it under
+    `kind`, or not at all if `kind` is empty. `parts` splits the value of a response to several
+    requests into single calls and the bodies to cache for them. `repeatable` is True if the request
+    may be sent twice. `url` is the address of another host of the same service, or empty for the
+    host of the surface. `newer` is the call by the newer name of its method, for the hosts that
     have it.
     """
 
@@ -95,7 +95,7 @@ def rpc(
     surface: Surface = "rpc",
 ) -> Call[Any]:
     """
-    Build a JSON-RPC call; `keep`, `kind` and `repeatable` as in `Call`.
+    Build a JSON-RPC call; `keep`, `kind` and `repeatable` are those of `Call`.
 
     `read` decodes the response if the type `result` is not enough. `expected` are further members
     that repeat the request, in addition to those of `matching`.

@@ -34,7 +34,8 @@ def read_bodies(
     """
     Yield the document of each height, in order; requests are sent ahead.
 
-    `whole` as in `decode_document`. Raises `LedgerError` if the last final block cannot be read.
+    `whole` is an option of `decode_document`. Raises `LedgerError` if the last final block cannot
+    be read.
     """
     plan = _Plan(ledger, heights, whole=whole)
     with closing(ledger.session.stream_pairs(plan.requests(), size=1, ahead=_AHEAD)) as batches:

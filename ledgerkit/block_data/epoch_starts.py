@@ -24,7 +24,7 @@ def epoch_starts(
     A header's `next_epoch_id` is the hash of the last block of the previous epoch, and its
     `epoch_id` is the hash of the last block two epochs before. Blocks at regular distances, shorter
     than any two epochs, therefore name the last blocks of all epochs: two rounds of concurrent
-    requests suffice. Blocks that they miss, if epochs were shorter in the past, are read by hash.
+    requests suffice. If epochs were shorter in the past, the missed blocks are read by hash.
 
     Raises `LedgerError` if a block could not be read, or blocks contradict each other.
     """
@@ -58,8 +58,8 @@ def _probe_heights(
     newer, older = last_blocks.get(_next_epoch_id(stop)), last_blocks.get(stop.epoch_id)
     if newer is None or older is None:
         return range(0)
-    # An epoch is never shorter than `epoch_length` heights: it ends when the final block is less
-    # than 3 heights before its last one (nearcore, is_next_block_in_next_epoch).
+    # An epoch is never shorter than `epoch_length` heights. It ends when the final block is less
+    # than 3 heights before the epoch's last height (nearcore, is_next_block_in_next_epoch).
     distance = (newer.height - older.height) * 3 // 2
     return range(older.height, start_height, -max(distance, 1))
 

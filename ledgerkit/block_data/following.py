@@ -119,7 +119,7 @@ class DocumentFeed:
         self._head_read_at, self._failing_since = self._ledger.clock.monotonic(), None
 
     def _advance(self, read: DocumentRead) -> DocumentRead:
-        """Go on to the next height, or raise the error of this height."""
+        """Move to the next height, or raise the error of this height."""
         if isinstance(read.value, LedgerError):
             raise read.value
         if isinstance(read.value, BlockDocument):
@@ -129,9 +129,8 @@ class DocumentFeed:
         self._height, self._head = read.height + 1, max(self._head, read.height)
         if self._ledger.clock.monotonic() > self._head_read_at + _HEAD_S:
             self._head_read_at = self._ledger.clock.monotonic()
-            with suppress(
-                TransportError, RateLimitedError
-            ):  # a failing host also fails the next request
+            # A failing host also fails the next request.
+            with suppress(TransportError, RateLimitedError):
                 self._read_head()
         return read
 

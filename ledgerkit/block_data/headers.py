@@ -1,7 +1,7 @@
 """
 Headers of blocks, by height or hash, from a node or from the block documents.
 
-The chain skipped a height without a block if the parent of the next block is below it.
+A height without a block was skipped if the parent of the next block is below the height.
 """
 
 from __future__ import annotations
@@ -127,7 +127,7 @@ class Skipped(NamedTuple):
 def first_headers_above(
     source: NodeHeaders | DocumentHeaders, heights: Sequence[int]
 ) -> dict[int, BlockHeader]:
-    """Read the next header above each height, at most 255 heights above and final."""
+    """Read the first header above each height: a final one, at most 255 heights above."""
     headers: dict[int, BlockHeader] = {}
     end: int | None = None
     for size in _SLICES:  # a slice starts at twice the distance of the previous slice

@@ -55,7 +55,7 @@ class DocumentRead(NamedTuple):
 
 
 class Link(NamedTuple):
-    """A block that the next one must follow on."""
+    """The height and hash of a block; the next block must have it as its parent."""
 
     height: int
     hash: str
@@ -77,8 +77,8 @@ def read_documents(
     ahead of the consumer, and cancelled when the iterator is closed. A height that could not be
     read yields its error, and reading goes on with the next height. A height above the last final
     block yields `UnknownBlockError`. A height without a document is skipped only if the next block
-    says so. A block that does not follow on the previous one, the first on `previous`, yields
-    `UnmatchedResponseError`. With `whole`, documents are `WholeDocument`.
+    says so. A block that does not follow on the previous block yields `UnmatchedResponseError`; the
+    first block must follow on `previous`. With `whole`, documents are `WholeDocument`.
 
     Raises `LedgerError` if the last final block cannot be read.
     """
@@ -172,8 +172,8 @@ class ChainOrder:
     """
     The check that documents belong to one chain, and that heights without a document were skipped.
 
-    `previous` is the last block that was read before, if there is one. A null of the service is
-    no proof: a null that was sent because a block was late may stay in a cache for a day.
+    `previous` is the last block that was read before, if there is one. A null from the service
+    proves nothing: if a block was late, its null may stay in a cache for a day.
     """
 
     # Source: fastnear/neardata-server, src/api.rs, get_block_inner.
@@ -193,9 +193,8 @@ class ChainOrder:
         self._previous: chain.BlockHeader | Link | None = previous
         # All heights from `previous` up to this height were read.
         self._next_height = previous.height + 1 if previous else 0
-        self._parents: dict[
-            str, int
-        ] = {}  # parents' heights, by hash of blocks without prev_height
+        # The heights of parents, by the hashes of blocks without prev_height.
+        self._parents: dict[str, int] = {}
 
     def add(self, height: int, body: Body) -> Iterator[DocumentRead]:
         """Add a height; yield the results that are certain now."""
@@ -271,7 +270,7 @@ class ChainOrder:
         return read
 
     def _check_order(self, height: int, value: BlockDocument | Skipped | LedgerError) -> None:
-        """Raise the error of a height, or if it contradicts the previous block."""
+        """Raise the error of a height, or the error of a contradiction to the previous block."""
         if isinstance(value, LedgerError):
             raise value
         previous = self._previous
@@ -280,10 +279,8 @@ class ChainOrder:
         if isinstance(value, Skipped):
             parent, parent_hash = value.previous_height, previous.hash
         else:
-            parent, parent_hash = (
-                self._parent_height(value.block.header),
-                value.block.header.prev_hash,
-            )
+            header = value.block.header
+            parent, parent_hash = self._parent_height(header), header.prev_hash
         if parent == previous.height:
             follows = parent_hash == previous.hash
         else:

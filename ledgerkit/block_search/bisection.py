@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Container
 
 _MAX_POINTS = 20_000
-_MARGIN = 64  # the second height is this part of the interval past the interpolated height
+_MARGIN = 64  # the second height is 1/64 of the interval past the interpolated height
 _TIME = attrgetter("time_ns")
 _HEIGHT = attrgetter("height")
 

@@ -37,7 +37,7 @@ def accounts(
 def account_columns(
     responses: Sequence[rest.Full], on_chain: Sequence[chain.Account | None] | None = None
 ) -> dict[str, Any]:
-    """Return the columns of the accounts frame; `state` is null if not indexed."""
+    """Return the columns of the accounts frame; an account that is not indexed has no `state`."""
     states = [response.state for response in responses]
     indexed = [response if response.is_indexed else None for response in responses]
     return _account_columns(
@@ -56,7 +56,7 @@ def account_columns(
 
 
 def accounts_at(responses: Sequence[tuple[str, chain.Account | None]]) -> pd.DataFrame:
-    """Build the accounts frame from ``view_account`` responses; None if there was no account."""
+    """Build the accounts frame from states of ``view_account``; None is a missing account."""
     states = [state for _, state in responses]
     missing = [None] * len(responses)
     columns = _account_columns(

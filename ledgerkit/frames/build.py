@@ -32,7 +32,7 @@ def build_frame(
     """
     Build the frame `name` with exactly its declared columns, in order and with their dtypes.
 
-    The frame's `attrs` are these and the name of its schema. Raises `DecodeError` if a value does
+    The frame's `attrs` are `attrs` and the name of its schema. Raises `DecodeError` if a value does
     not fit its column's dtype.
     """
     declared = SCHEMAS[name]

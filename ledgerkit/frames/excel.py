@@ -48,8 +48,8 @@ def to_excel(
     """
     Write a frame to an Excel file, with every digit of its integers.
 
-    Excel rounds numbers to 15 digits. So amounts are written as text, and beside them, where
-    their decimals are known, a column of rounded numbers in human units to compute with.
+    Excel rounds numbers to 15 digits, so amounts are written as text. If their decimals are known,
+    a column beside them has rounded numbers in human units to compute with.
 
     Parameters
     ----------

@@ -1036,9 +1036,9 @@ def declared_columns(frame: pd.DataFrame) -> dict[str, Column]:
     """
     Return the declarations of a frame's columns, from its possible schemas.
 
-    A column that these lack is looked up in all schemas. Declarations with the column's dtype come
-    first. If several differ in dtype or unit the column is left out, except an amount in several
-    units, which is declared as an amount of an unknown token.
+    A column that its possible schemas lack is looked up in all schemas. Declarations with the
+    column's dtype come first. A column is left out if its declarations differ in dtype or unit; but
+    an amount in several units is declared as an amount of an unknown token.
     """
     names = tuple(map(str, frame.columns))
     candidates = schema_names(names, frame.attrs.get("schema"))

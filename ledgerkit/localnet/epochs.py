@@ -40,7 +40,7 @@ class Epochs:
         return self.all[-1]
 
     def validators_after(self, epoch: Epoch) -> Iterable[Proposal]:
-        """Return the validators of the epoch after an epoch."""
+        """Return the validators of the epoch that follows `epoch`."""
         is_current = epoch is self.current
         later = self.next_validators if is_current else self.all[epoch.height + 1].validators
         return later.values()
@@ -60,7 +60,7 @@ class Epochs:
         current = self.next_validators
         stakes = current | previous.proposals
         later = {account_id: proposal for account_id, proposal in stakes.items() if proposal.stake}
-        # A reward is staked too, unless the validator proposed a stake of its own.
+        # A reward is staked too, unless the validator itself proposed a stake.
         for account_id, reward in rewards.items():
             if account_id not in previous.proposals and account_id in later:
                 staked = later[account_id]

@@ -58,7 +58,7 @@ class Mempool:
 
 
 class ChunkMempool(Mempool):
-    """A mempool for chunks that are made ahead: a transaction waits for the chunk after next."""
+    """A mempool of chunks that begin early: a transaction waits for the chunk after next."""
 
     # Source: nearcore, Client::on_block_accepted_with_optional_chunk_produce: the chunks of the
     # next block are produced once a block is accepted.

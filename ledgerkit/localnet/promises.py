@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 # The limits of nearcore (LimitConfig), from the same files as the fees.
 MAX_PROMISES = 1024
 MAX_INPUT_DATA = 128
-MAX_INPUT_BYTES = 4_194_944  # a callback's results, with 5 bytes for each; since version 87
+MAX_INPUT_BYTES = 4_194_944  # a callback's results, and 5 bytes per result; since version 87
 MAX_YIELD_PAYLOAD_BYTES = 1024
 YIELD_ID_BYTES = 32
 

@@ -1,8 +1,8 @@
 """
 The runtime: converts transactions to receipts and executes receipts.
 
-A chain has one `Runtime`. Besides the state it holds data that came before its callback, callbacks
-that wait for data, and yielded calls.
+A chain has one `Runtime`. Besides the state it stores data that arrived before its callback,
+callbacks that wait for data, and yielded calls.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class ShardResult(Struct):
     shard: int  # the shard's position
     outcomes: list[Outcome] = field(default_factory=list)
     sent: list[Receipt] = field(default_factory=list)
-    yielded: list[Receipt] = field(default_factory=list)  # they wait on the shard, unsent
+    yielded: list[Receipt] = field(default_factory=list)  # they stay on the shard
     proposals: list[Proposal] = field(default_factory=list)
     changes: list[Change] = field(default_factory=list)
     gas_used: int = 0

@@ -1,8 +1,8 @@
 """
 The validity of transactions: the node's checks, in the node's order.
 
-The order decides which error is reported: first the age, then as in nearcore's
-runtime/runtime/src/verifier.rs.
+The order decides which error is reported. The age is checked first; the other checks have the
+order of nearcore's runtime/runtime/src/verifier.rs.
 """
 
 from __future__ import annotations
@@ -69,8 +69,8 @@ def check(
     is_signed: bool = True,
 ) -> tuple[Cost, Account, AccessKey | None]:
     """Check a transaction; return its cost, and the account and access key that paid it."""
-    # A submission has no chunk height. On inclusion the nonce has an upper bound, and the contents,
-    # which cannot have changed since, are not checked again.
+    # A submission has no chunk height. On inclusion the nonce has an upper bound. The contents are
+    # not checked again, because they cannot have changed.
     tx = signed.transaction
     check_age(tx, settings, height, height_of)
     if chunk_height is None:

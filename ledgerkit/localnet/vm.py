@@ -105,7 +105,7 @@ class Vm(PromiseHost):
 
     @property
     def promise_results(self) -> tuple[bytes | None, ...]:
-        """The results that this callback waited for, in order; None for each that failed."""
+        """The results that this callback waited for, in order; None for a failed promise."""
         self.host_call("promise_results_count")
         return self.context.promise_results
 

@@ -118,7 +118,7 @@ def check_approvals(
     """
     Check that validators with more than two thirds of the stake signed a message.
 
-    In an epoch's last blocks the approvals of the next epoch's validators follow.
+    In an epoch's last blocks, `approvals` also lists the next epoch's validators, after these.
     """
     total = sum(int(validator.stake) for validator in validators)
     approving = 0

@@ -1,5 +1,5 @@
 """
-The balance changes that a transaction made, with the block of each.
+The balance changes that a transaction made, with their blocks.
 
 `Trace.transfers` says who paid whom. Here a transfer is two changes, which may be blocks apart:
 a deposit leaves the payer when its receipt is created, and arrives when the receipt runs. All gas
@@ -8,8 +8,8 @@ lists the difference as the fee. Changes of stakes are read from the log lines o
 """
 
 # Source: nearcore, `runtime/runtime/src/lib.rs`: `process_transaction` takes deposits and all gas
-# from the signer, `apply_action_receipt` the deposits of new receipts from the account that creates
-# them; a refund is added when its receipt runs.
+# from the signer. `apply_action_receipt` takes the deposits of new receipts from the account that
+# creates them. A refund is added when its receipt runs.
 
 from __future__ import annotations
 
@@ -126,7 +126,7 @@ class _Timeline:
         if kind == "fee":
             return
         if kind == "undelivered" and self._values.refund_kinds[position] == "beneficiary":
-            kind = "beneficiary"  # that does not exist
+            kind = "beneficiary"  # the account does not exist
         if sender_id is not None and sender_id != SYSTEM:
             is_at_run = transfer.kind in _AT_RUN or asset != NEAR
             lost = None if amount is None else -amount
@@ -141,8 +141,8 @@ class _Timeline:
 # Stakes with pools ------------------------------------------------------------------------
 
 # Source: near/core-contracts, `staking-pool/src/internal.rs`, logs each change of an account in
-# this form, and so does `staking-farm`; the amount deposited is the attached deposit, and the
-# amount withdrawn is that of the transfer. Nearblocks/nearblocks reads the same lines.
+# this form, and so does `staking-farm`. A deposit's line has the attached deposit, and a
+# withdrawal's line the amount of the transfer. Nearblocks/nearblocks reads the same lines.
 POOL_METHODS = re.compile(r"(deposit|deposit_and_stake|(un)?stake(_all)?|withdraw(_all)?)")
 _LINE = re.compile(r"@(\S+) (deposited|staking|unstaking|withdrawing) (\d{1,39})\.", re.ASCII)
 # Staking and unstaking move tokens within a pool, so the balance with the pool does not change.

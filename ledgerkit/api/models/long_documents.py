@@ -2,10 +2,10 @@
 Saved results of transactions, whose long lists are decoded slice by slice.
 
 To find the elements of a list, msgspec reads the whole document, and each element again to decode
-it. Here a list is cut where an element seems to end. The document without the slices is read
-first, with a mark instead of them. If it is a valid document that has the mark in that list, and
-each slice is a valid list, then they are the elements of the whole document. If not, the whole
-document is read, so a wrong cut only takes time.
+it. Here a list is cut into slices where an element seems to end. The document is read first with a
+mark instead of the slices. If it is then valid with the mark in that list, and each slice is a
+valid list, the slices have the elements of the whole document. If not, the whole document is read,
+so a wrong cut only takes time.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ T = TypeVar("T")
 
 LONG = 2**20  # bytes of a document; the lists of smaller documents are not cut
 SLICE = 2**18  # minimum bytes of a slice
-_NEAR = 2**16  # maximum bytes after them up to the end of an element
+_NEAR = 2**16  # maximum bytes from there to the end of an element
 _KEY = 200  # maximum bytes of the first key of an element
 _LISTS = ("outcomes", "bodies")
 _LIST_START = re.compile(rb'"(receipts|receipts_outcome)"\s*:\s*\[')

@@ -19,7 +19,7 @@ def sort(created: Pairs, roots: np.ndarray, n_rows: int, data: Pairs) -> np.ndar
     """
     Sort rows so that none precedes what it depends on; rows in or after a cycle are omitted.
 
-    `created` are pairs of creator and created row, by creator, and `data` pairs of producer and
+    `created` has pairs of creator and created row, by creator. `data` has pairs of producer and
     consumer. The `roots`, which no row created, come first. Any other row follows the last row
     that it depends on.
     """
@@ -74,7 +74,7 @@ def latest_chains(ends: Sequence[int], parents: np.ndarray, data: Pairs) -> list
 def by_height(
     order: np.ndarray, parents: np.ndarray, data: Pairs, heights: np.ndarray
 ) -> np.ndarray:
-    """Sort by height, raised where a row would otherwise precede what it depends on."""
+    """Sort by height; a row counts as at least as high as the rows that it depends on."""
     producers: defaultdict[int, list[int]] = defaultdict(list)
     for producer, consumer in zip(data[0].tolist(), data[1].tolist(), strict=True):
         producers[consumer].append(producer)
