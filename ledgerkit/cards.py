@@ -420,13 +420,13 @@ def _reward_table(rewards: Sequence[Record]) -> str:
     return _table("Growth of stakes, without deposits and withdrawals", head, body)
 
 
-def _rounded_or_unknown(amount: Any, write: Callable[[int, int | None], str]) -> str:
-    return "unknown" if amount is None else _rounded(write, int(amount))
+def _rounded_or_unknown(amount: Any, format_number: Callable[[int, int | None], str]) -> str:
+    return "unknown" if amount is None else _rounded(format_number, int(amount))
 
 
-def _rounded(write: Callable[..., str], *args: Any) -> str:
+def _rounded(format_number: Callable[..., str], *args: Any) -> str:
     """Format an amount with two decimals; all its digits are the tooltip."""
-    short, full = write(*args, 2), write(*args, None)
+    short, full = format_number(*args, 2), format_number(*args, None)
     return _text(short) if short == full else f'<span title="{_text(full)}">{_text(short)}</span>'
 
 

@@ -100,7 +100,7 @@ class _Height:
 
 class ContentsBuffer:
     """
-    The buffer of heights from the first one whose transactions are not complete.
+    The buffer of heights, from the first height with an incomplete transaction.
 
     With `is_traced` the receipts of transactions are read, with the rules of their epochs.
     """

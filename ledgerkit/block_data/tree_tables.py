@@ -134,7 +134,7 @@ def trace_included(included: IncludedTransaction) -> TracedTransaction:
 
 
 def _in_node_order(included: IncludedTransaction) -> list[ExecutedReceipt]:
-    """List the receipts in the order of a node, if it matters: creators before created ones."""
+    """List the receipts in a node's order, creators before their receipts, if it matters."""
     # Source: nearcore, chain/chain/src/chain.rs, get_recursive_transaction_results.
     if not any(map(_has_receivers, included.receipts)):
         return included.receipts

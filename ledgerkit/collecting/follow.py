@@ -103,11 +103,11 @@ def follow(
     Parameters
     ----------
     views
-        What to read: some of ``blocks``, ``chunks``, ``transactions``, ``outcomes``,
-        ``actions``, ``balances`` and ``data_receipts``, which come with their block; and of
-        ``receipts``, ``events`` and ``transfers`` of the transactions that the block includes.
-        With the latter a block comes once their receipts have run, a few blocks later. The name
-        of one view yields only its frames.
+        What to read. ``blocks``, ``chunks``, ``transactions``, ``outcomes``, ``actions``,
+        ``balances`` and ``data_receipts`` come with their block. ``receipts``, ``events`` and
+        ``transfers`` are those of the transactions that the block includes; with one of these
+        views, a block comes once their receipts have run, a few blocks later. The name of one
+        view yields only its frames.
     source
         The source: ``"documents"``, the block documents; or ``"indexer_rpc"``, a node of your own,
         which has to serve whole blocks and to track all shards.

@@ -66,7 +66,7 @@ def write(
 
 
 class Batch:
-    """Outcomes that are converted to tables together: small tables cost as much as large ones."""
+    """Outcomes that are converted together, because a small table costs as much as a large one."""
 
     def __init__(self) -> None:
         self._outcomes: list[Outcome] = []

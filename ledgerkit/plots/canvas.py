@@ -258,8 +258,8 @@ def finish(
     network = texts.one_line(frame.attrs.get("network") or "", _MAX_NETWORK)
     ax.set_title(network, loc="right", size=SMALL, **style)
     room = size(ax)[0] - (texts.width(network) + _GAP if network else 0)
-    write = title if callable(title) else partial(texts.one_line, title)
-    ax.set_title(texts.fit(write, room, size=_TITLE), loc="left", size=_TITLE, **style)
+    format_text = title if callable(title) else partial(texts.one_line, title)
+    ax.set_title(texts.fit(format_text, room, size=_TITLE), loc="left", size=_TITLE, **style)
 
 
 def lay_out(ax: Axes) -> None:

@@ -160,8 +160,8 @@ def _label_boxes(ax: Axes, boxes: Sequence[tuple[Any, Row]], levels: int) -> Non
     points_per_tgas = canvas.size(ax)[0] / ax.get_xlim()[1]
     for box, row in boxes:
         room = box.get_width() * points_per_tgas - _PADDING
-        for write in (row.label, partial(texts.shorten, row.action)):
-            label = texts.fit(write, room)
+        for format_text in (row.label, partial(texts.shorten, row.action)):
+            label = texts.fit(format_text, room)
             if texts.width(label) <= room:
                 _label_box(ax, box, label)
                 break
@@ -197,9 +197,9 @@ def _legend_handles(ax: Axes, gas_by_name: dict[str, int], total: int) -> list[A
     room = canvas.legend_room(ax)
     handles = []
     for name, gas in gas_by_name.items():
-        write = partial(_share_text, name, f"{100 * gas / total:.0f}%")
+        format_text = partial(_share_text, name, f"{100 * gas / total:.0f}%")
         style = _style(name, list(gas_by_name), ink)
-        handles.append(patch(label=texts.fit(write, room), **style))
+        handles.append(patch(label=texts.fit(format_text, room), **style))
     return handles
 
 

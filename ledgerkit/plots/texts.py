@@ -36,21 +36,21 @@ def shorten(text: object, limit: int) -> str:
 
 
 def fit(
-    write: Callable[[int], str], room: float, *, size: float = SMALL, is_bold: bool = False
+    format_text: Callable[[int], str], room: float, *, size: float = SMALL, is_bold: bool = False
 ) -> str:
     """
     Return the longest text that fits into `room` points.
 
-    `write` formats the text with its names shortened to a number of characters.
+    `format_text` formats the text with its names shortened to a number of characters.
     """
-    text = write(_LONGEST)
+    text = format_text(_LONGEST)
     if width(text, size, is_bold=is_bold) <= room:
         return text
     limits = range(_SHORTEST, _LONGEST)
     n_fitting = bisect_right(
-        limits, room, key=lambda limit: width(write(limit), size, is_bold=is_bold)
+        limits, room, key=lambda limit: width(format_text(limit), size, is_bold=is_bold)
     )
-    return write(limits[max(0, n_fitting - 1)])
+    return format_text(limits[max(0, n_fitting - 1)])
 
 
 def wrap(notes: Iterable[str], room: float) -> list[str]:

@@ -275,8 +275,8 @@ def _draw_section(ax: Axes, section: _Section, line_height: float) -> None:
             name = texts.one_line(node.name)
             canvas.set_hover(bar[0], f"{name} · {section.unit.text(node.amount)}")
         for node in _labelled_nodes(nodes, line_height):
-            write = partial(_node_text, node, section.unit.label(node.amount, room))
-            _label_node(ax, texts.fit(write, room), x, node.middle, align)
+            format_text = partial(_node_text, node, section.unit.label(node.amount, room))
+            _label_node(ax, texts.fit(format_text, room), x, node.middle, align)
 
 
 def _node_text(node: _Node, amount: str, limit: int) -> str:

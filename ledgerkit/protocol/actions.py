@@ -792,7 +792,7 @@ class Kind:
     fee
         The name of its fee in the protocol's configuration.
     charged_bytes
-        The number of bytes of an action that have a fee each; None without such a fee.
+        The number of bytes that are charged for an action; None if it has a flat fee.
     phrase
         What a transaction did with it, as infinitive, past tense and object; None if that depends
         on its members. The object may refer to `amount`, `receiver` and `place`.

@@ -1,4 +1,4 @@
-"""`Proof`: how far the outcomes of a transaction are proved by what the chain commits to."""
+"""`Proof`: which outcomes of a transaction are proved, and by which blocks."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ class Proof:
     How far the outcomes of a transaction are proved.
 
     `Trace.verify` returns it. A leaf commits to an outcome's id, executor, status, gas and tokens
-    burnt, logs, and the receipts that it created, and so to the order of the receipts. It commits
-    neither to what a receipt asked for, nor to the gas profile, nor to the message of a failure.
+    burnt, logs, and the receipts that it created, and so to the order of the receipts. It does not
+    commit to the actions of a receipt, the gas profile or the message of a failure.
 
     Parameters
     ----------

@@ -14,7 +14,7 @@ from ledgerkit.transport import forks
 MINUTE_S = 61.0
 _RESPONSES = 100  # the share of refused requests is measured over the last 50 to 100
 _SCATTERED = 0.08  # up to this share, refusals are not taken for a limit
-_CHANCE = 2.5  # so many refusals above that share may be a coincidence
+_CHANCE = 2.5  # this number of refusals above that share may be a coincidence
 _SLOWED_TOLERANCE = 0.5  # factor for both after a slowdown, since the host has a limit
 _DOUBLED_S = 10.0  # a lowered rate doubles in this time
 _FORGOTTEN_S = 60.0  # after this time without a slowdown, only the given limit holds
@@ -23,7 +23,7 @@ _MAX_STARTS = 10_000  # remembered without a limit per minute; more than start i
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """How many requests a host is sent at most, a second and in any minute; None is no limit."""
+    """The maximum number of requests to a host, a second and in any minute; None is no limit."""
 
     rate: float | None = None
     per_minute: int | None = None

@@ -1,4 +1,4 @@
-"""A pipeline of many calls: some batches of them are sent ahead of those that are processed."""
+"""A pipeline of many calls, which sends some batches ahead of the batch that is processed."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ _NO_MORE = object()
 
 
 def batches_ahead(size: int, in_flight: int) -> int:
-    """Return how many batches are sent ahead of the one that is waited for."""
+    """Return how many batches are sent ahead of the awaited batch."""
     # Four batches and eight requests of each worker: enough, at any latency, for the caller to
     # process one batch while the next are read.
     return 4 - (-8 * in_flight // size)
 
 
 def _until_error(items: Iterable[Any], errors: list[Exception]) -> Iterator[Any]:
-    """Yield items; an exception of their source is added to `errors`, and ends them."""
+    """Yield items; an exception of their source ends them, and is added to `errors`."""
     try:
         # Not `yield from`, which would close the caller's generator.
         for item in items:  # noqa: UP028
@@ -80,12 +80,12 @@ class _Ticket:
 
 class Stream:
     """
-    Items that tasks of the background loop work on while the values of earlier ones are processed.
+    Work of background tasks on items, while the values of earlier items are processed.
 
     The thread that reads the batches takes the items, and calls `progress` with the number of new
-    values, which may be 0. At most `count` tasks run at a time, and `ahead`
-    batches are begun beyond the one returned next. With `stop_on_error` the first item that fails
-    ends the work on all; otherwise its error is its value.
+    values, which may be 0. At most `count` tasks run at a time, and `ahead` batches are begun after
+    the batch that is returned next. With `stop_on_error` the first item that fails ends all work;
+    otherwise its error is its value.
     """
 
     def __init__(

@@ -193,7 +193,7 @@ def _spread(number: Words) -> Words:
 
 @lru_cache(maxsize=1)
 def _four_digit_table() -> Words:
-    """Return the digits of all numbers of four digits, a byte each, the first one lowest."""
+    """Return the digits of 0000 to 9999, a byte per digit, the first digit lowest."""
     numbers = np.arange(10**4, dtype=np.uint64)
     digits = np.stack([numbers // np.uint64(10**i) % np.uint64(10) for i in (3, 2, 1, 0)], axis=1)
     return digits.astype(np.uint8).view("<u4").ravel().astype(np.uint64)

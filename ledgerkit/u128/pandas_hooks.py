@@ -25,7 +25,7 @@ floats. Frames also ask for floats, but pass a dtype; Series and Indexes pass `c
 can tell windows apart.
 https://github.com/pandas-dev/pandas/issues/40043
 
-Three documented methods are patched, for want of a hook:
+Three documented methods are patched, because pandas has no hook for them:
 
 `Series.nlargest` and `Series.nsmallest`, which frames and groups call, too: pandas selects
 values with a routine that is compiled for numpy's numbers, and fails on any other array with "No
@@ -42,7 +42,7 @@ is `int`, whose entry raises an error with a remedy in place of a KeyError.
 One undocumented function of pyarrow is patched: `pandas_compat.get_column_metadata` records the
 dtype of every column of decimals as "object", so that pandas would read u128 as Decimals
 (`DataFrame.to_parquet`, `to_feather` and all others that convert frames to Arrow). The dtype of an
-extension array has no say. https://github.com/pandas-dev/pandas/issues/20612 (open)
+extension array is not read. https://github.com/pandas-dev/pandas/issues/20612 (open)
 """
 
 from __future__ import annotations

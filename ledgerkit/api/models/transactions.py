@@ -224,7 +224,7 @@ class IndexedReceipt(Struct, gc=False):
 
 
 class IndexedOutcome(Struct, gc=False):
-    """The outcome of such a pair."""
+    """The outcome of a pair of receipt and outcome in a Transactions API document."""
 
     execution_outcome: ExecutionOutcome | None = None
 

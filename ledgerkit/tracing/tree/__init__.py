@@ -162,13 +162,14 @@ def build_tree(
     """
     Compute the receipt tree of a transaction, in causal order.
 
-    That order is topological along creation and data edges, lower blocks first where heights are
-    known, then as receipts list their children. `blocks` are heights and times (nanoseconds since
-    1970) by block hash, for documents without them; `shard_of` is for documents without shards.
+    That order is topological along creation and data edges. Lower blocks come first where heights
+    are known; within a block, the order is that in which receipts list their children. `blocks` are
+    heights and times (nanoseconds since 1970) by block hash, for documents without them; `shard_of`
+    is for documents without shards.
 
-    Creation edges come from `receipt_ids`. A data edge leads from the receipt that lists a
-    data_id in `output_data_receivers` to the one that lists it in `input_data_ids`. If two list
-    the same receiver, the one that did not end in SuccessReceiptId is the producer.
+    Creation edges come from `receipt_ids`. A data edge leads from the receipt that lists a data_id
+    in `output_data_receivers`, the producer, to the receipt that lists it in `input_data_ids`. If
+    two receipts list the same data_id, the producer is the one without SuccessReceiptId.
 
     The critical path ends in the executed receipt with the highest `order`. Before each receipt
     on it comes the latest of its creator and the producers of its data.

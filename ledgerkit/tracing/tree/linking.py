@@ -162,7 +162,7 @@ def contradiction(problem: str) -> DecodeError:
 
 
 def _causal_order(receipts: LinkedReceipts) -> np.ndarray:
-    """Sort rows tree by tree, none before what it depends on, and lower blocks first."""
+    """Sort rows tree by tree: each after the rows it depends on, and lower blocks first."""
     ends = receipts.data.producers, receipts.data.consumers
     n_rows = len(receipts.ids)
     order = graph.sort(receipts.created, receipts.roots, n_rows, ends)
