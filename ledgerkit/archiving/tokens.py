@@ -100,7 +100,7 @@ def plan_token(
     Returns
     -------
     plan
-        The same for the same arguments.
+        The plan, which depends on the arguments only.
 
     Raises
     ------

@@ -43,8 +43,8 @@ if TYPE_CHECKING:
     from ledgerkit.ledger import Ledger
     from ledgerkit.transport.session import Reader
 
-_CALLS = 4  # calls per block that are sent together, about
-_AHEAD = 16  # blocks to read before the transactions of the first one
+_CALLS = 4  # the usual number of calls per block that are sent together
+_AHEAD = 16  # blocks that are read before the transactions of the first block
 _WITH_ORIGINS = {"outcomes", "actions", "balances"}  # views with the transaction of a receipt
 _MAX_HEADERS = 4_096  # most receipts run in recently read blocks
 
@@ -72,7 +72,7 @@ class BlockReader:
         self._views = tuple(views)
         self._headers: dict[str, chain.BlockHeader] = {}
         self._rules: dict[str, Rules | None] = {}
-        self._epoch_blocks: dict[str, str] = {}  # the block to read the rules of an epoch at
+        self._epoch_blocks: dict[str, str] = {}  # the block at which the rules of an epoch are read
 
     def read(self, ledger: Ledger, subjects: Iterable[Subject]) -> Iterator[list[Outcome]]:
         """Request heights; yield their outcomes in order. A height that lacks a part fails."""
@@ -254,7 +254,7 @@ def _skipped(subject: Subject, value: Skipped) -> Outcome:
 
 
 async def _read_results(reader: Reader, signers: dict[str, str]) -> dict[str, TxResult]:
-    """Read the results of transactions; results that time out are read as far as they are."""
+    """Read results; a transaction that times out is returned as far as it has run."""
     pairs = list(signers.items())
     calls = [rpc.transaction_or_timeout(*pair, "FINAL") for pair in pairs]
     values = await reader.answers(calls)

@@ -1,5 +1,5 @@
 """
-The Parquet files of a part: its consecutive subjects appear in all files or in none.
+The Parquet files of a part, which has consecutive subjects, each in all files or in none.
 
 A file is compared with its commit before its rows are used.
 """

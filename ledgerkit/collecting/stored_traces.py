@@ -64,7 +64,7 @@ def read_traces(files: CommittedFiles, tx_hashes: Iterable[str], ledger: Ledger 
 
 class _StoredRows:
     """
-    The stored rows of transactions, from which responses of the Transactions API are built.
+    The stored rows of transactions, as responses of the Transactions API.
 
     Parameters
     ----------

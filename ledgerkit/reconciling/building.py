@@ -4,8 +4,8 @@ Building a statement: entries from transactions, then from other sources.
 1. The Transactions API lists the transactions of the account, and has their documents: most entries
    come from receipts and logs, without a read of an archival node.
 2. The Transfers API adds transactions that the first list lacks, and transfers without one.
-3. Balances are read at both ends. Where they do not add up the blocks in between are bisected, and
-   the changes of a block's state may name the cause; unexplained changes are gaps.
+3. Balances are read at both ends. If they do not add up, the blocks in between are bisected, and
+   the changes of a block's state may name the cause. Unexplained changes are gaps.
 4. Balances with staking pools are read at the borders of epochs; growth that other accounts share
    is a reward. Then these balances are compared with their entries, too.
 """
@@ -61,7 +61,7 @@ class Builder:
     """
     The builder of one statement.
 
-    `unfinished_hashes` are the transactions that were still running in an earlier part of it.
+    `unfinished_hashes` are the transactions that were still running when an earlier part was built.
     """
 
     def __init__(self, scope: Scope, unfinished_hashes: Iterable[str] = ()) -> None:

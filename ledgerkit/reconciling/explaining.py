@@ -4,8 +4,8 @@ The causes of changes that no transaction lists.
 A block's document, and `EXPERIMENTAL_changes` of a node, have the balance of an account after each
 transaction and receipt that changed it, with the cause.
 
-The deletion of an account burns the balances of its gas keys, and its transaction does not name
-them. A refund of gas to a gas key that another transaction has deleted goes to the account.
+The deletion of an account burns the balances of its gas keys, which its transaction does not
+name. A refund of gas to a gas key that another transaction has deleted goes to the account.
 """
 
 # Source: recorded block 151,768,255 of mainnet (state_changes), nearcore StateChangeCause.
@@ -65,7 +65,7 @@ class GapExplanation(NamedTuple):
 
     entries: list[Entry]
     gaps: list[Gap]
-    tx_hashes: dict[str, None]  # transactions that took more than their entries say
+    tx_hashes: dict[str, None]  # transactions whose entries do not explain all that they took
 
 
 def explain_gaps(  # noqa: PLR0917 - an account, its gaps, and what is known
@@ -77,9 +77,10 @@ def explain_gaps(  # noqa: PLR0917 - an account, its gaps, and what is known
     reader: BalanceReader,
 ) -> GapExplanation:
     """
-    Explain gaps of NEAR whose block is known by the changes of state in that block.
+    Explain gaps of NEAR whose block is known, from the changes of state in that block.
 
-    What `unfinished` transactions took beyond their entries is the gas of pending receipts.
+    If `unfinished` transactions took more than their entries, the excess is the gas of pending
+    receipts.
     """
     located = {gap for gap in gaps if gap.asset == NEAR and gap.missing and gap.has_block}
     blocks = {gap.stop_height for gap in located}
@@ -117,7 +118,7 @@ def _changes(gap: Gap, updates: Iterable[_Update], reader: BalanceReader) -> Cha
 
 
 def _missing_entries(gap: Gap, block: _GapBlock, payments: Iterable[Entry]) -> Iterator[Entry]:
-    """Yield entries for changes of a block without one, the surest causes first."""
+    """Yield entries for a block's changes that have none, the most certain causes first."""
     unexplained = gap.missing or 0
     for entry in (*_validator_rewards(block), *_contract_rewards(block), *payments):
         if not unexplained:
@@ -146,7 +147,7 @@ def _contract_rewards(block: _GapBlock) -> Iterator[Entry]:
 
 
 def _payments(block: _GapBlock, unfinished: Collection[str]) -> Iterator[Entry]:
-    """Yield what transactions took from their signer beyond their entries."""
+    """Yield, as entries, the parts of transactions' changes that their entries do not explain."""
     for (cause_type, cause_hash), change in block.changes.items():
         if cause_type != _TRANSACTION_CAUSE:
             continue
@@ -162,7 +163,7 @@ def _payments(block: _GapBlock, unfinished: Collection[str]) -> Iterator[Entry]:
 def _read_updates(
     ledger: Ledger, account_id: str, heights: Sequence[int], *, progress: bool
 ) -> dict[int, list[_Update]]:
-    """Read the changes of an account in blocks; none in a block that no host has."""
+    """Read the changes of an account in blocks; a block that no host has counts as unchanged."""
     subject = {"account_ids": [account_id]}
     blocks = map(validation.block_reference, heights)
     calls = [rpc.changes("account_changes", block, subject) for block in blocks]
@@ -177,7 +178,7 @@ def _read_updates(
 def _updates(
     ledger: Ledger, account_id: str, height: int, response: Changes | LedgerError
 ) -> list[_Update]:
-    """Read a node's response; else the block's document, which is a thousand times larger."""
+    """Read a node's response or, if it is an error, the block's much larger document."""
     if not isinstance(response, LedgerError):
         return _node_updates(response)
     try:
