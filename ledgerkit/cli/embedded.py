@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,6 +13,8 @@ from ledgerkit.cli.arguments import FLAG, REPEATED, Argument
 from ledgerkit.cli.commands import Command
 
 if TYPE_CHECKING:
+    import argparse
+
     from ledgerkit.cli.arguments import Parser
     from ledgerkit.localnet.world import World
 
@@ -21,12 +22,11 @@ _MIN_BLOCK_S, _MAX_BLOCK_S = 0.01, 3600
 _MAX_PORT = 65535
 
 
-def _seconds(text: str) -> float:
+def _check_block_time(text: str) -> float:
     with suppress(ValueError):
         if _MIN_BLOCK_S <= float(text) <= _MAX_BLOCK_S:
             return float(text)
-    msg = f"{errors.quote(text)} is not valid: expected 0.01 to 3600 seconds"
-    raise argparse.ArgumentTypeError(msg)
+    raise errors.InvalidRequestError.refuse("--block-time", text, "0.01 to 3600 seconds")
 
 
 def open_served(
@@ -34,7 +34,7 @@ def open_served(
     *,
     size: int | None = None,
     seed: int = 0,
-    block_time: float | None = None,
+    block_time: str | None = None,
     require_key: bool = False,
     spec_errors: bool = False,
 ) -> World:
@@ -44,7 +44,8 @@ def open_served(
 
     options: dict[str, Any] = {"spec_errors": spec_errors}
     if block_time is not None:
-        options |= {"real_time": True, "block_time_ns": round(block_time * 10**9)}
+        block_time_ns = round(_check_block_time(block_time) * 10**9)
+        options |= {"real_time": True, "block_time_ns": block_time_ns}
     if require_key:
         key = networks.environment("API_KEY")
         if key is None:
@@ -218,7 +219,7 @@ EMBEDDED = {
         Argument("--world WORLD", "the world's name", "name"),
         Argument("--host", "the address to listen on", default="127.0.0.1"),
         Argument("--port", "the port; 0 chooses a free one", type=int, default=3030),
-        Argument("--block-time S", _BLOCK_TIME, type=_seconds),
+        Argument("--block-time S", _BLOCK_TIME),
         Argument("--require-key", "require the API key in LEDGERKIT_API_KEY"),
         Argument("--allow-remote", "allow a --host that other machines can reach", **FLAG),
         Argument("--allow-host NAME", _ALLOWED_HOST, "allow_hosts", **REPEATED),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 from typing import TYPE_CHECKING, Any
 
 from ledgerkit import errors, json_decoding, validation
@@ -23,6 +22,8 @@ from ledgerkit.reconciling.tax_formats import TAX_FORMATS
 from ledgerkit.visible_text import escape_invisible
 
 if TYPE_CHECKING:
+    import argparse
+
     import pandas as pd
 
     from ledgerkit.ledger import Ledger
@@ -35,15 +36,17 @@ _SNAPSHOT_COLUMNS = ["contract_id", "pool_id", "token_id", "symbol", "balance", 
 _DOCTOR_HEADINGS = ["surface", "host", "ms", "proto", "block"]
 
 
-def _json_bytes(text: str) -> bytes:
+def _encode_args(args: argparse.Namespace) -> None:
+    """Check that the arguments of a view method are JSON, and pass them on unchanged."""
     import msgspec
 
+    if args.args is None:
+        return
     try:
-        json_decoding.decode(text)
+        json_decoding.decode(args.args)
     except msgspec.DecodeError as error:
-        refusal = errors.InvalidRequestError.refuse("args", text, f"JSON ({error})")
-        raise argparse.ArgumentTypeError(str(refusal)) from None
-    return text.encode()
+        raise errors.InvalidRequestError.refuse("args", args.args, f"JSON ({error})") from None
+    args.args = args.args.encode()
 
 
 def _print_trace(args: argparse.Namespace, trace: Trace) -> int:
@@ -382,10 +385,11 @@ READING = {
         "verbs.contracts:view",
         Argument("contract_id", "the contract's account id", nargs="?"),
         Argument("method_name", "the view method", nargs="?"),
-        Argument("args", "the method's arguments, as JSON", type=_json_bytes),
+        Argument("args", "the method's arguments, as JSON"),
         *(_AT, *_SAVABLE),
         schema="",
         load="verbs.saved_responses:returned_value",
+        check=_encode_args,
         example='gold.near ft_balance_of \'{"account_id": "alice.near"}\'',
     ),
     "trace": Command(

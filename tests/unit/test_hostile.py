@@ -288,7 +288,7 @@ def test_the_explorer_shows_all_of_it(made: SimpleNamespace):
     explorer.transaction.fields["tx_hash"].value = made.logged.tx_hash
     explorer.transaction.fields["signer_id"].value = "near"
     explorer.contract.fields["contract_id"].value = "markup.near"
-    explorer.contract.fields["method"].value = hostile.MARKUP
+    explorer.contract.fields["method_name"].value = hostile.MARKUP
     explorer.nfts.fields["account_id"].value = "near"
     explorer.statement.fields["account_id"].value = "near"
     for panel in explorer.panels:
