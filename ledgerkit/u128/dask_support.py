@@ -17,13 +17,11 @@ _to_table = _shuffled.dispatch(pd.DataFrame)
 
 @_extensions.make_array_nonempty.register((U128Dtype, I129Dtype))  # type: ignore[untyped-decorator]  # Dask's own
 def _sample_rows(dtype: Any) -> Any:
-    """Return sample rows, with which Dask infers the types of results."""
     return pd.array([1, 1], dtype=dtype)
 
 
 @_extensions.make_scalar.register((U128Dtype, I129Dtype))  # type: ignore[untyped-decorator]  # Dask's own
 def _sample_value(_: WideDtype) -> int:
-    """Return a sample value, with which Dask infers the types of results."""
     return 1
 
 

@@ -97,7 +97,6 @@ def _missing_groups(array: U128Array, options: dict[str, Any], min_count: int) -
 
 
 def _codes(array: U128Array, options: dict[str, Any]) -> Rows:
-    """Return the group of each value, -1 for missing values."""
     codes: Rows = options["ids"]
     return np.where(array.mask, -1, codes) if array.mask.any() else codes
 
