@@ -97,12 +97,13 @@ def test_a_command_exits_as_the_help_says(case, capsys):
     assert [line[:11] for line in lines] == ["ledgerkit: "] * (code != 0)
 
 
-def test_help_and_guide_list_the_codes_and_each_is_tried(capsys):
-    """Help and guide have one table of codes, of which each is an outcome of a test."""
+def test_help_and_reference_list_the_codes_and_each_is_tried(capsys):
+    """Help and reference have one table of codes, and each code is an outcome of a test."""
     with pytest.raises(SystemExit):
         main(["--help"])
     listed = re.findall(r"^  (\d+) +(\S.*)$", capsys.readouterr().out, flags=re.MULTILINE)
-    page = (ROOT / "docs" / "guides" / "command_line.md").read_text(encoding="utf-8")
+    path = ROOT / "docs" / "explanations" / "command_line_reference.md"
+    page = path.read_text(encoding="utf-8")
     assert listed == re.findall(r"^\| (\d+) \| (.*) \|$", page, flags=re.MULTILINE)
     elsewhere = {6, 7, 130}  # statements and Ctrl-C
     assert {int(code) for code, _ in listed} == elsewhere | {code for *_, code in CASES.values()}
