@@ -14,7 +14,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 CORES = os.cpu_count() or 1
-SPREAD = ["-n", str(CORES + 2), "--dist"]  # two more than cores, because many tests wait
+SPREAD = ["-n", str(CORES + 1), "--dist"]  # one more than cores, because many tests wait
 NBVAL = ["--nbval", "--nbval-current-env", "--nbval-cell-timeout=60"]
 STRICT = ["--fresh-env", "--write-all", "--quiet", "--fail-on-warning", "--keep-going", "--jobs=2"]
 SANITIZE = "--nbval-sanitize-with=notebooks/nbval_sanitize.cfg"
