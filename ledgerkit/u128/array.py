@@ -516,5 +516,4 @@ for operation in ("eq", "ne", "lt", "le", "gt", "ge"):
 for operation in (*reductions.EXACT, *reductions.LOGICAL, *reductions.ROUNDED):
     setattr(U128Array, operation, U128Array._reduction(operation))  # noqa: SLF001 - of this module
 pandas_hooks.select_by_rank(U128Array)
-pandas_hooks.refuse_mixed_keys()
 pandas_hooks.warn_of_excel(WideDtype)

@@ -206,12 +206,13 @@ def _decimals_of(values: Any, decimals: Any) -> tuple[list[Any], list[bool]]:
 
 
 def _with_row(error: InvalidRequestError, name: object, row: int) -> InvalidRequestError:
-    amount = "values" if name is None else str(name)
-    field = "decimals" if error.field == "decimals" else amount
+    column = "values" if name is None else str(name)
+    field = "decimals" if error.field == "decimals" else column
+    noun = "value" if field == "values" else field
     # The value of the error is None if it may be a secret; missing amounts are not converted.
     quoted = "(value not shown)" if error.value is None else cut(repr(error.value))
     return InvalidRequestError(
-        f"{field} {quoted} in row {row} is not valid: expected {error.rule}",
+        f"{noun} {quoted} in row {row} is not valid: expected {error.rule}",
         field=f"{field}[{row}]",
         value=error.value,
         rule=error.rule,

@@ -35,10 +35,6 @@ extension arrays, and was closed.
 `to_excel` of frames and Series: pandas passes the values to writers that round them to floats. A
 warning names the columns. https://github.com/pandas-dev/pandas/issues/24122
 
-ledgerkit adds an entry to pandas' undocumented `_factorizers`. `merge` converts keys of two dtypes
-to their common dtype, and looks up how to number its values by the type of a value. For i129 this
-is `int`, whose entry raises an error with a remedy in place of a KeyError.
-
 One undocumented function of pyarrow is patched: `pandas_compat.get_column_metadata` records the
 dtype of every column of decimals as "object", so that pandas would read u128 as Decimals
 (`DataFrame.to_parquet`, `to_feather` and all others that convert frames to Arrow). The dtype of an
@@ -48,7 +44,7 @@ extension array is not read. https://github.com/pandas-dev/pandas/issues/20612 (
 from __future__ import annotations
 
 from functools import cache, wraps
-from typing import TYPE_CHECKING, Any, NoReturn, TypeGuard
+from typing import TYPE_CHECKING, Any, TypeGuard
 
 import numpy as np
 import pandas as pd
@@ -144,17 +140,6 @@ def _selecting_by_rank(original: Any, array_type: type[U128Array]) -> Any:
         return self.iloc[original(pd.Series(ranks), n, keep).index]
 
     return select
-
-
-def refuse_mixed_keys() -> None:
-    """Refuse keys that `merge` would convert to i129, which pandas cannot number."""
-    merge: Any = pd.core.reshape.merge  # type: ignore[attr-defined]  # see above
-    merge._factorizers[int] = _refuse_mixed_keys  # noqa: SLF001 - see above
-
-
-def _refuse_mixed_keys(*_: Any, **__: Any) -> NoReturn:
-    msg = "merge needs keys of one dtype: use astype('i129') of the key that is not i129"
-    raise TypeError(msg)
 
 
 def warn_of_excel(dtype_class: type[WideDtype]) -> None:

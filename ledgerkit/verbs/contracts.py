@@ -277,9 +277,11 @@ def contract_code(
         "global_contract_account_id": global_contract_account_id,
     }
     passed = [name for name, value in subjects.items() if value is not None]
-    if len(passed) != 1:
-        rule = "an account's id, or the hash or the publisher of a global contract, alone"
-        raise InvalidRequestError.required(passed[-1] if passed else "contract_id", rule)
+    if not passed:
+        rule = "an account's id, or the hash or the publisher of a global contract"
+        raise InvalidRequestError.required("contract_id", rule)
+    if len(passed) > 1:
+        raise InvalidRequestError(f"pass only one of {' and '.join(passed)}", field=passed[-1])
     ledger = client.current(ledger)
     block = ledger.locate(at)
     if global_contract_hash is not None:

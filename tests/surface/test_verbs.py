@@ -2022,8 +2022,10 @@ def test_global_contract_code_by_hash_or_by_account() -> None:
         assert lk.contract_code(global_contract_hash=fake_hash("code")) == b"\0asm"
         assert lk.contract_code(global_contract_account_id="wallet.near") == b"\0asm"
         assert lk.contract_code("c.near") == b"\0asm"
-        with pytest.raises(errors.InvalidRequestError):
+        with pytest.raises(errors.InvalidRequestError, match="contract_id is required"):
             lk.contract_code()
+        with pytest.raises(errors.InvalidRequestError, match="only one of contract_id and global"):
+            lk.contract_code("c.near", global_contract_hash=fake_hash("code"))
     assert [call["params"]["request_type"] for call in server.calls] == [
         "view_global_contract_code",
         "view_global_contract_code_by_account_id",

@@ -232,7 +232,7 @@ def test_keys_of_two_dtypes(other, how):
     signed = pd.DataFrame({"v": pd.Series([2, 1, -(2**80), 2], dtype="i129"), "n": [1, 2, 3, 4]})
     others = pd.DataFrame({"v": pd.Series([3, 2, 2, 1], dtype=other), "m": [1, 2, 3, 4]})
     for left, right in ((signed, others), (others, signed)):
-        with pytest.raises(TypeError, match=r"one dtype: use astype\('i129'\) of the key"):
+        with pytest.raises(KeyError):
             left.merge(right, on="v", how=how)
         merged, expected = (
             left.astype({"v": kind}).merge(right.astype({"v": kind}), on="v", how=how).fillna(-1)
@@ -240,6 +240,17 @@ def test_keys_of_two_dtypes(other, how):
         )
         assert merged["v"].dtype == "i129"
         assert merged.to_numpy().tolist() == expected.to_numpy().tolist()
+
+
+@pytest.mark.parametrize("how", ["right", "outer"])
+def test_an_int64_key_beside_larger_amounts(how):
+    """`merge` fails where pandas would keep Int64, and holds every digit after a conversion."""
+    small = pd.DataFrame({"v": pd.Series([1], dtype="Int64")})
+    large = pd.DataFrame({"v": pd.Series([1, 2**100], dtype="u128")})
+    with pytest.raises(OverflowError):
+        small.merge(large, on="v", how=how)
+    merged = small.astype({"v": "u128"}).merge(large, on="v", how=how)
+    assert merged["v"].tolist() == [1, 2**100]
 
 
 @BOTH

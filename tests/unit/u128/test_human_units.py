@@ -187,7 +187,7 @@ def test_a_refused_number_is_named_by_its_row(wrong, rule):
     with pytest.raises(InvalidRequestError, match=rule) as caught:
         from_units(pd.Series(["1", wrong], dtype=object), 6)
 
-    assert caught.value.sentence.startswith(f"values {wrong!r} in row 1 is not valid: ")
+    assert caught.value.sentence.startswith(f"value {wrong!r} in row 1 is not valid: ")
     assert caught.value.value == wrong
 
 
