@@ -32,6 +32,7 @@ if TYPE_CHECKING:  # `as` marks what is exported, for type checkers
     from ledgerkit.frames.build import schema as schema
     from ledgerkit.frames.excel import to_excel as to_excel
     from ledgerkit.frames.human import human as human
+    from ledgerkit.frames.polars import to_polars as to_polars
     from ledgerkit.ledger import Ledger as Ledger
     from ledgerkit.reconciling.collecting_statements import statements as statements
     from ledgerkit.reconciling.statement import Statement as Statement
@@ -114,6 +115,7 @@ _HOMES = {
     "frames.build": "schema",
     "frames.excel": "to_excel",
     "frames.human": "human",
+    "frames.polars": "to_polars",
     "ledger": "Ledger",
     "reconciling.collecting_statements": "statements",
     "reconciling.statement": "Statement",

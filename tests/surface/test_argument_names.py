@@ -37,8 +37,8 @@ GOOD: dict[str, Any] = {
 # What they take is checked elsewhere: connections, frames, files, and signed delegate actions.
 OTHERS = set(
     "amount_format cache_info clear_cache connect disconnect doctor explore from_units human "
-    "read_parquet record relay schema show signer to_arrow to_excel to_units use_signer "
-    "write_parquet".split()
+    "read_parquet record relay schema show signer to_arrow to_excel to_polars to_units "
+    "use_signer write_parquet".split()
 )
 FREE = {"ledger", "column"}  # a ledger of another kind; a column of a list has no use
 VERBS = {

@@ -679,6 +679,28 @@ def test_frames_go_to_parquet_and_come_back(tmp_path: Path) -> None:
         lk.to_arrow(hostile)
 
 
+def test_frames_go_to_polars() -> None:
+    """Polars has every digit, missing amounts and the types of a verb's frame; sums are exact."""
+    pl = pytest.importorskip("polars", reason="the extra `bulk`")
+    fake = Fake()
+    tokens = [("t.near", "5", 7), ("u.near", None, None), ("v.near", str(10**38 - 6), 1)]
+    fake.rest["/v1/account/a.near/ft"] = ft_view("a.near", *tokens)
+    fake.rest["/v1/account/b.near/ft"] = ft_view("b.near", ("v.near", str(2**128 - 1), 1))
+    with asking(fake):
+        frame, hostile = lk.ft("a.near"), lk.ft("b.near")
+    rows = lk.to_polars(frame)
+    assert rows.columns == list(frame.columns)
+    assert rows.schema["balance"] == pl.Decimal(38, 0)
+    assert rows.schema["last_update_block_height"] == pl.Int64
+    assert rows["balance"].to_list() == [5, None, 10**38 - 6]
+    assert rows["balance"].sum() == 10**38 - 1
+    with pytest.raises(errors.InvalidRequestError, match=r"column balance .* too large for"):
+        lk.to_polars(hostile)
+    assert lk.to_polars(hostile.astype({"balance": "str"}))["balance"].item() == str(2**128 - 1)
+    times = lk.to_polars(pd.DataFrame({"time": pd.to_datetime([5], unit="ns", utc=True)}))
+    assert times.schema["time"] == pl.Datetime("ns", "UTC")
+
+
 def test_frames_go_to_excel(tmp_path: Path) -> None:
     """An Excel file of a verb's frame has every digit of the largest amount."""
     pytest.importorskip("xlsxwriter", reason="the extra `excel`")

@@ -317,6 +317,7 @@ def amounts(frame: pd.DataFrame, held: pd.Series[int], taken: U128Array) -> None
     assert_type(written, str)
     assert_type(lk.amount_format(6, "USDT", thousands=",")(5), str)
     assert_type(lk.to_arrow(frame), Any)
+    assert_type(lk.to_polars(frame), Any)
     assert_type(lk.write_parquet(frame, Path("ft.parquet")), None)
     assert_type(lk.to_excel(frame, Path("ft.xlsx"), sheet_name="ft"), None)
     assert_type(lk.human(frame, digits=None).texts(), pd.DataFrame)
