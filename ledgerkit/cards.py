@@ -125,7 +125,6 @@ def statement_card(
 
 
 def card(css_class: str, parts: Iterable[str]) -> str:
-    """Wrap the parts of a card."""
     return f'<div class="{css_class} {html_tables.NO_MATH}">{"".join(parts)}</div>'
 
 
@@ -343,7 +342,6 @@ def _transfer_table(rows: Sequence[Record], format_amount: Format) -> str:
 
 
 def asset_amount(row: Record, amount: Any, digits: int | None = 2) -> str:
-    """Format an amount of the asset of a row that has its symbol and decimals."""
     if amount is None:
         return "unknown"
     unit: human.TokenUnit = None

@@ -126,7 +126,6 @@ class SecretText(Secret):
             _in_use.add(self)
 
     def reveal(self) -> str:
-        """Return the text, for the one request that carries it."""
         return self._text
 
     def hide(self, data: bytes) -> bytes:

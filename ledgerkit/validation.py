@@ -52,7 +52,6 @@ class BlockReference:
 
     @property
     def height(self) -> int | None:
-        """The height, if it is one."""
         block_id = self.params.get("block_id")
         return block_id if isinstance(block_id, int) else None
 
@@ -85,7 +84,6 @@ def plain_str(value: str) -> str:
 
 
 def account_id(value: object, field: str = "account_id") -> str:
-    """Check an account id by the rule of the chain."""
     if is_account_id(value):
         return plain_str(value)
     raise InvalidRequestError.refuse(field, value, ACCOUNT_RULE, choices=similar_account_ids(value))
@@ -98,7 +96,6 @@ def similar_account_ids(value: object) -> list[str]:
 
 
 def is_account_id(value: object) -> TypeGuard[str]:
-    """Return True for a text that the chain allows as an account id."""
     if not isinstance(value, str) or len(value) not in ACCOUNT_LENGTHS:
         return False
     return ACCOUNT.fullmatch(value) is not None
@@ -182,7 +179,6 @@ def decode_base58(text: str, size: int) -> bytes | None:
 
 
 def method_name(value: object, field: str = "method_name") -> str:
-    """Check the name of a contract method."""
     is_text = isinstance(value, str) and 1 <= _utf8_length(value) <= _MAX_METHOD_BYTES
     # Hosts accept any text, so a secret would be sent to them.
     text = plain_str(value) if isinstance(value, str) else ""
@@ -237,7 +233,6 @@ def raw_bytes(value: object, field: str) -> bytes:
 
 
 def file_bytes(value: object, field: str) -> bytes:
-    """Read the file at a path."""
     if not isinstance(value, str | PathLike):
         raise InvalidRequestError.refuse(field, value, "the path of a file")
     no_secret(value, field)
@@ -249,7 +244,6 @@ def file_bytes(value: object, field: str) -> bytes:
 
 
 def file_path(value: object, field: str) -> Path:
-    """Check the path of a file to write."""
     with suppress(UnicodeEncodeError):  # a lone surrogate, which no path has
         if isinstance(value, str | PathLike) and b"\0" not in os.fsencode(value):
             no_secret(value, field)
@@ -258,12 +252,10 @@ def file_path(value: object, field: str) -> Path:
 
 
 def block_height(value: object, field: str = "block_height") -> int:
-    """Check a block height."""
     return integer(value, field, most=_U64_MAX, noun="a block height")
 
 
 def integer(value: object, field: str, *, most: int, least: int = 0, noun: str = "a number") -> int:
-    """Check an integer within bounds."""
     if type(value) is int and least <= value <= most:  # a tenth of the time of isinstance below
         return value
     if isinstance(value, SupportsIndex) and not isinstance(value, bool):
@@ -275,7 +267,6 @@ def integer(value: object, field: str, *, most: int, least: int = 0, noun: str =
 
 
 def flag(value: object, field: str) -> bool:
-    """Check a flag, True or False."""
     if type(value).__name__ not in ("bool", "bool_"):  # Python's, and numpy's in each version
         raise InvalidRequestError.refuse(field, value, "True or False")
     return bool(value)
@@ -448,7 +439,6 @@ def json_args(value: Any, field: str = "args") -> bytes:
 
 
 def json_bytes(value: Any, field: str, noun: str = "values") -> bytes:
-    """Encode a value as JSON, subclasses of str as str."""
     import msgspec
 
     try:

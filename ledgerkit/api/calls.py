@@ -145,7 +145,6 @@ def _read_checked(
     params: Any = None,
     is_rest: bool = False,
 ) -> T:
-    """Decode a response, and check the members that repeat the request."""
     try:
         value = read(response)
     except errors.LedgerError as error:

@@ -857,7 +857,6 @@ _NEW_RECEIPT = {
 
 
 def _variants_of(branch: type[InvalidTransactionError | ReceiptFailedError]) -> dict[str, Row]:
-    """Return the direct subclasses of a branch by the variant names of the chain."""
     rows: dict[str, Row] = {}
     for error in branch.__subclasses__():
         # A class sets `variant` if the chain's name ends in "Error" or is not unique.
@@ -1134,7 +1133,6 @@ def _character(escape: re.Match[str]) -> str:
 
 
 def _query_error(text: str, **context: Any) -> LedgerError | None:
-    """Build the error for a known text of a failed query, or return None."""
     for pattern, error in _QUERY_TEXTS:
         if match := re.match(pattern, text, re.DOTALL):
             values: dict[str, Any] = match.groupdict()

@@ -79,7 +79,6 @@ def new_id() -> str:
 
 
 def replace_placeholder(body: bytes, call_id: str) -> bytes:
-    """Return the body of a call with its own id."""
     return body.replace(_quote(PLACEHOLDER), _quote(call_id), 1)
 
 

@@ -70,30 +70,24 @@ def accounts_of(public_key: str, *, every_kind: bool = False) -> Call[rest.KeyAc
 
 
 def full(account_id: str) -> Call[rest.Full]:
-    """Build the call for all indexed data of an account."""
     return _get("/v1/account/{}/full", rest.Full, account_id, "the state and holdings")
 
 
 def staking(account_id: str) -> Call[rest.Staking]:
-    """Build the call for the staking pools of an account."""
     return _get("/v1/account/{}/staking", rest.Staking, account_id, "the staking pools")
 
 
 def ft(account_id: str) -> Call[rest.FungibleTokens]:
-    """Build the call for the fungible tokens of an account."""
     return _get("/v1/account/{}/ft", rest.FungibleTokens, account_id, "the tokens")
 
 
 def nft(account_id: str) -> Call[rest.Collections]:
-    """Build the call for the NFT collections of an account."""
     return _get("/v1/account/{}/nft", rest.Collections, account_id, "the NFTs")
 
 
 def top_holders(contract_id: str) -> Call[rest.TopHolders]:
-    """Build the call for the largest holders of a token."""
     return _get("/v1/ft/{}/top", rest.TopHolders, contract_id, "the top holders")
 
 
 def status() -> Call[rest.IndexerStatus]:
-    """Build the call for the status of the indexer."""
     return calls.get("/status", rest.IndexerStatus, request="the indexer's status")

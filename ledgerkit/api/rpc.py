@@ -76,7 +76,6 @@ def _is_object(call_result: chain.CallResult) -> bool:
 
 
 def base64_text(data: bytes) -> str:
-    """Return bytes as standard base64 text."""
     return base64.b64encode(data).decode()
 
 
@@ -96,13 +95,11 @@ def query(
 
 
 def view_account(account_id: str, at: BlockReference) -> Call[chain.Account]:
-    """Build the call for the state of an account."""
     request = f"the state of {account_id}"
     return query("view_account", at, chain.Account, request, account_id=account_id)
 
 
 def view_access_key(account_id: str, public_key: str, at: BlockReference) -> Call[chain.AccessKey]:
-    """Build the call for one access key."""
     request = f"key {public_key} of {account_id}"
     fields = {"account_id": account_id, "public_key": public_key}
     return query("view_access_key", at, chain.AccessKey, request, **fields)
@@ -141,7 +138,6 @@ def view_state(
     limit: int | None = None,
     after_key: bytes | None = None,
 ) -> Call[chain.State]:
-    """Build the call for the state of a contract, or with a limit for the page after a key."""
     request = f"the contract state of {account_id}"
     fields: dict[str, Any] = {"account_id": account_id, "prefix_base64": base64_text(prefix)}
     if limit is not None:  # older nodes ignore it
@@ -159,13 +155,11 @@ def view_state(
 
 
 def view_code(account_id: str, at: BlockReference) -> Call[chain.Code]:
-    """Build the call for the code of a contract."""
     request = f"the contract code of {account_id}"
     return query("view_code", at, chain.Code, request, account_id=account_id)
 
 
 def view_global_contract_code(code_hash: str, at: BlockReference) -> Call[chain.Code]:
-    """Build the call for the code of a global contract, by its hash."""
     request = f"global contract {code_hash}"
     return query("view_global_contract_code", at, chain.Code, request, code_hash=code_hash)
 
@@ -173,7 +167,6 @@ def view_global_contract_code(code_hash: str, at: BlockReference) -> Call[chain.
 def view_global_contract_code_by_account_id(
     account_id: str, at: BlockReference
 ) -> Call[chain.Code]:
-    """Build the call for the code of a global contract, by the account that deployed it."""
     request_type = "view_global_contract_code_by_account_id"
     request = f"the global contract of {account_id}"
     return query(request_type, at, chain.Code, request, account_id=account_id)
@@ -182,7 +175,6 @@ def view_global_contract_code_by_account_id(
 def view_gas_key_nonces(
     account_id: str, public_key: str, at: BlockReference
 ) -> Call[chain.GasKeyNonces]:
-    """Build the call for the nonces of a gas key."""
     fields = {"account_id": account_id, "public_key": public_key}
     request = f"the nonces of gas key {public_key} of {account_id}"
     return query("view_gas_key_nonces", at, chain.GasKeyNonces, request, **fields)
@@ -261,12 +253,10 @@ def indexer_block(block_hash: str, *, whole: bool = False) -> Call[BlockResponse
 
 
 def chunk(chunk_id: str) -> Call[chain.Chunk]:
-    """Build the call for a chunk, by its hash."""
     return _chunk({"chunk_id": chunk_id}, f"chunk {chunk_id}", keep=_always, kind="chunk")
 
 
 def chunk_of(block_id: int | str, shard_id: int) -> Call[chain.Chunk]:
-    """Build the call for a chunk, by block and shard."""
     request = f"the chunk of shard {shard_id} in block {block_id}"
     params = {"block_id": block_id, "shard_id": shard_id}
 
@@ -318,7 +308,6 @@ def next_light_client_block(
 def light_client_proof(
     outcome_id: str, account_id: str, light_client_head: str, *, is_transaction: bool
 ) -> Call[commitments.OutcomeProof]:
-    """Build the call for the path from an outcome to a block."""
     from ledgerkit.api.models import commitments
 
     request = f"the proof of {outcome_id}"
@@ -331,7 +320,6 @@ def light_client_proof(
 
 
 def status() -> Call[chain.Status]:
-    """Build the call for the status of the node."""
     return calls.rpc("status", [], chain.Status, request="the node's status")
 
 
@@ -341,33 +329,28 @@ def gas_price(block_id: int | str | None) -> Call[chain.GasPrice]:
 
 
 def validators(params: Any) -> Call[chain.Validators]:
-    """Build the call for the validators of an epoch."""
     return calls.rpc("validators", params, chain.Validators, request="the validators")
 
 
 def changes(changes_type: str, at: BlockReference, subject: dict[str, Any]) -> Call[chain.Changes]:
-    """Build the call for the state changes of one type in a block."""
     params = {"changes_type": changes_type, **subject, **at.params}
     request = f"{changes_type} in a block"
     return calls.rpc("EXPERIMENTAL_changes", params, chain.Changes, request=request)
 
 
 def receipt(receipt_id: str) -> Call[Any]:
-    """Build the call for one receipt."""
     params = {"receipt_id": receipt_id}
     request = f"receipt {receipt_id}"
     return calls.rpc("EXPERIMENTAL_receipt", params, Any, request=request, keep=_always)
 
 
 def receipt_origin(receipt_id: str) -> Call[ReceiptOrigin]:
-    """Build the call for the transaction that a receipt belongs to."""
     method, params = "EXPERIMENTAL_receipt_to_tx", {"receipt_id": receipt_id}
     request = f"the transaction of receipt {receipt_id}"
     return calls.rpc(method, params, ReceiptOrigin, request=request, keep=_always)
 
 
 def protocol_config(at: BlockReference) -> Call[Any]:
-    """Build the call for the protocol configuration at a block."""
     request = "the protocol configuration"
     return calls.rpc("EXPERIMENTAL_protocol_config", at.params, Any, request=request)
 
@@ -457,7 +440,6 @@ def known_so_far(
 
 
 def result_bytes(call_result: chain.CallResult, request: str) -> bytes:
-    """Return the bytes that a view call returned."""
     try:
         return bytes(call_result.result)
     except ValueError:
@@ -466,7 +448,6 @@ def result_bytes(call_result: chain.CallResult, request: str) -> bytes:
 
 
 def result_json(call_result: chain.CallResult, result_type: Any, request: str) -> Any:
-    """Decode the JSON that a view call returned."""
     data = result_bytes(call_result, request)
     try:
         return json_decoding.decode(data, result_type)

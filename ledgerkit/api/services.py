@@ -161,7 +161,6 @@ def _without_none(**members: Any) -> dict[str, Any]:
 
 
 def node_status(surface: calls.Surface) -> Call[services.NodeStatus]:
-    """Build the call for the status of a node, regular or archival."""
     return calls.rpc("status", [], services.NodeStatus, request="the status", surface=surface)
 
 
@@ -273,12 +272,10 @@ def _check_range(response: calls.Response, height: int, request: str) -> None:
 
 
 def blocks_health() -> Call[rest.Health]:
-    """Build the call for the health of the block documents."""
     return calls.get("/health", rest.Health, request="the health", surface="blocks")
 
 
 def key_value() -> Call[services.KeyValues]:
-    """Build the key-value data's call for one key."""
     path, model = "/v0/latest/" + "/".join(_ENTRY.values()), services.KeyValues
     expected = {f"entries.{name}": text for name, text in _ENTRY.items()}
     return calls.get(path, model, request="one entry", expected=expected, surface="kv")
@@ -317,7 +314,6 @@ def transaction_documents(tx_hashes: Sequence[str]) -> Call[Documents]:
 
 
 def transaction_document(tx_hash: str) -> Call[TransactionResponse]:
-    """Build the call for one transaction by its hash alone."""
     base_call: Call[Any] = transaction_documents([tx_hash])
 
     def read(response: calls.Response) -> TransactionResponse:
@@ -361,7 +357,6 @@ def receipt_document(receipt_id: str) -> Call[TransactionResponse]:
 def _single_response(
     tx_hash: str, document: TransactionResponse
 ) -> Iterator[tuple[Call[Any], bytes]]:
-    """Yield the call for one finished transaction, and the body of its response."""
     if document.result.has_finished():
         yield transaction_document(tx_hash), b'{"transactions":[' + document.body + b"]}"
 

@@ -30,7 +30,6 @@ _PLAIN_FILE = (b"0", b"\0")
 
 
 def archive_start(height: int) -> int:
-    """Return the first height of the archive that has a height."""
     return height - height % HEIGHTS_PER_ARCHIVE
 
 
@@ -87,7 +86,6 @@ class _Unpacked:
         self._stream = self._zlib.decompressobj(_GZIP_FORMAT)
 
     def refuse(self, reason: str) -> NoReturn:
-        """Raise the error of an archive that cannot be read."""
         raise DecodeError(f"{self._request} is not as documented: {reason}", request=self._request)
 
     def read(self, size: int) -> bytes:

@@ -54,7 +54,6 @@ def _new_chunks(document: BlockDocument) -> list[chain.Chunk]:
 def node_tables(
     views: Sequence[str], blocks: Sequence[tuple[chain.Block, Sequence[chain.Chunk]]]
 ) -> dict[str, Any]:
-    """Return the tables of blocks and of their new chunks."""
     columns: dict[str, Callable[[], Columns]] = {
         "blocks": lambda: chain_frames.block_columns([block for block, _ in blocks]),
         "chunks": lambda: chain_frames.chunk_columns(

@@ -92,7 +92,6 @@ def _executed(pair: ExecutedReceipt) -> Executed:
 
 
 def outcomes(executed: Sequence[Executed]) -> Any:
-    """Build the table of outcomes."""
     executions = [row.execution for row in executed]
     results = [execution.outcome for execution in executions]
     bodies = [row.body for row in executed]
@@ -179,7 +178,6 @@ def _check_gas(name: str, values: Sequence[int | None]) -> Sequence[int | None]:
 
 
 def actions(executed: Sequence[Executed]) -> Any:
-    """Build the table of the actions of executed receipts."""
     rows = list(
         action_rows(
             (item.body.actions if item.body else None, item.predecessor_id, item.receiver_id)

@@ -36,7 +36,6 @@ class NodeHeaders:
         self._rate_limit_wait_s = rate_limit_wait_s
 
     def final(self) -> BlockHeader:
-        """Read the header of the last final block."""
         return self._read(rpc.block(validation.block_reference("final")))
 
     def at(self, heights: Sequence[int]) -> dict[int, BlockHeader]:
@@ -55,7 +54,6 @@ class NodeHeaders:
         return self.parent(header).height if header.prev_height is None else header.prev_height
 
     def parent(self, header: BlockHeader) -> BlockHeader:
-        """Read the header of the previous block."""
         return self._read(rpc.block(validation.received_hash(header.prev_hash)))
 
     def _read(self, call: Call[Block]) -> BlockHeader:
@@ -78,7 +76,6 @@ class DocumentHeaders:
         self._ledger = ledger
 
     def final(self) -> BlockHeader:
-        """Read the header of the last final block."""
         return self._ledger.send(services.last_final_block()).header
 
     def at(self, heights: Sequence[int]) -> dict[int, BlockHeader]:
@@ -107,12 +104,10 @@ class DocumentHeaders:
 
 
 def source_headers(ledger: Ledger, source: str) -> NodeHeaders | DocumentHeaders:
-    """Return the headers of a source of documents, which are the services or a node."""
     return DocumentHeaders(ledger) if source == "documents" else NodeHeaders(ledger)
 
 
 def not_final_error(height: int, final: int) -> UnknownBlockError:
-    """Build the error of a height above the last final block."""
     remedy = f"The last final block is {final}: wait for a later one."
     request = f"the document of block {height}"
     return UnknownBlockError(block=height, request=request, remedy=remedy)
@@ -151,7 +146,6 @@ def first_headers_above(
 def headers_by_hash(
     ledger: Ledger, hashes: Sequence[str], *, progress: bool = False
 ) -> dict[str, BlockHeader]:
-    """Read headers by their hashes."""
     calls = [rpc.block(validation.received_hash(block_hash)) for block_hash in hashes]
     blocks = ledger.send_many(calls, progress=progress, label="blocks")
     return {h: block.header for h, block in zip(hashes, blocks, strict=True)}

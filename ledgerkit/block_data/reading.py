@@ -48,7 +48,6 @@ class DocumentRead(NamedTuple):
 
     @classmethod
     def of(cls, height: int, response: BlockResponse | Skipped | LedgerError) -> DocumentRead:
-        """Return the response for a height as a result."""
         if isinstance(response, Skipped | LedgerError):
             return cls(height, response)
         return cls(height, response.document, len(response.body), response.body)
@@ -206,7 +205,6 @@ class ChainOrder:
         yield self.check(DocumentRead.of(height, body))
 
     def end(self) -> Iterator[DocumentRead]:
-        """Yield the missing heights at the end."""
         yield from self._resolve_missing(None)
 
     def _resolve_missing(self, successor: chain.BlockHeader | None) -> Iterator[DocumentRead]:

@@ -70,7 +70,6 @@ def no_index_error(ledger: Ledger) -> InvalidRequestError:
 
 
 def read_document(ledger: Ledger, tx_hash: str) -> TransactionResponse:
-    """Read one transaction by its hash."""
     if ledger.network.transactions_url is None:
         raise no_index_error(ledger)
     return ledger.send(services.transaction_document(tx_hash))

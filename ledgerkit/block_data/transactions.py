@@ -103,7 +103,6 @@ class _Transactions:
 
 
 def _sent_pairs(document: Any) -> Iterator[dict[str, Any]]:
-    """Yield the transactions and receipts of a document, each with its outcome."""
     for shard in document["shards"]:
         for item in (shard["chunk"] or {}).get("transactions", ()):
             if "outcome" in item:  # unsigned items have none

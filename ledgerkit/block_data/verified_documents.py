@@ -45,7 +45,6 @@ class Headers:
         self._validators: dict[str, list[Validator]] = {}
 
     def read(self, block_hash: str) -> Header:
-        """Read a header by its hash, and check it."""
         header = self._headers.get(block_hash)
         if header is None:
             header = self.ledger.send(rpc.whole_block(validation.received_hash(block_hash))).header

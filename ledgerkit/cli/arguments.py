@@ -38,7 +38,6 @@ class Parser(argparse.ArgumentParser):
     namespace = argparse.Namespace()  # what was parsed before the word to complete
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
-        """Parse arguments, which must all be known."""
         self.words = sys.argv[1:] if args is None else args
         self.namespace = argparse.Namespace() if namespace is None else namespace
         parsed, unknown = super().parse_known_args(args, self.namespace)
@@ -120,7 +119,6 @@ def height_or_text(text: str) -> int | str:
 
 
 def split_names(text: str) -> list[str]:
-    """Split names that are separated by commas."""
     return list(dict.fromkeys(name.strip() for name in text.split(",")))
 
 
@@ -200,7 +198,6 @@ def candidates(prefix: str, action: argparse.Action, parser: Any, **_: Any) -> d
 
 
 def print_script(args: argparse.Namespace, _result: object) -> int:
-    """Print the script that a shell reads at its start."""
     from argcomplete.shell_integration import shellcode
 
     output.say(shellcode(["ledgerkit"], use_defaults=False, shell=args.shell), raw=True)

@@ -28,7 +28,6 @@ _NOT_FOUND = ("not_indexed", "no_account")  # the statuses of rows
 
 
 def print_result(args: argparse.Namespace, result: Any) -> int:
-    """Print a value, or a frame and its failures."""
     if not isinstance(result, tuple):
         output.print_value(result, args)
         return exit_codes.SUCCESS
@@ -96,7 +95,6 @@ class Command:
             return _print_missing(ids, ledger) if ledger and ids and not code else code
 
     def call(self, args: argparse.Namespace, ledger: Ledger | None) -> Any:
-        """Call the verb with the arguments that it has."""
         options = {"ledger": ledger, "on_error": "collect", "progress": sys.stderr.isatty()}
         passed = options | vars(args)
         values = {name: passed[name] for name in self._parameters() if name in passed}
@@ -128,7 +126,6 @@ class Command:
 
 
 def _ids_without_rows(args: argparse.Namespace, result: Any) -> list[str]:
-    """Return the account ids of a command without rows in its frame."""
     frame = result[0] if isinstance(result, tuple) else getattr(result, "state", result)
     has_ids = any(vars(args).get(name) for name in _ACCOUNT_IDS)
     if "contract_id" in args and not has_ids and getattr(frame, "empty", False):
@@ -210,7 +207,6 @@ def _print_requests(args: argparse.Namespace, read: Callable[[Ledger], object]) 
 
 
 def print_columns(name: str) -> None:
-    """Print the columns of a frame."""
     from ledgerkit.frames import build
 
     output.say(f"\ncolumns of the result ({name}):")

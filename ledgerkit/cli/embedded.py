@@ -38,7 +38,6 @@ def open_served(
     require_key: bool = False,
     spec_errors: bool = False,
 ) -> World:
-    """Open a world with the clock, the key and the errors of a server."""
     from ledgerkit.localnet.worlds import open_world
     from ledgerkit.transport import networks
 

@@ -47,7 +47,6 @@ EXIT_CODES = (
 
 
 def exit_code(kind: type[errors.LedgerError]) -> int:
-    """Return the exit code of a class of errors."""
     return next((row.code for row in EXIT_CODES if issubclass(kind, row.errors)), FAILED)
 
 
@@ -59,5 +58,4 @@ def first_exit_code(failures: pd.DataFrame) -> int:
 
 
 def help_text() -> str:
-    """Format the exit codes as a table."""
     return "\n".join(["exit codes:", *(f"  {row.code:<3}  {row.meaning}" for row in EXIT_CODES)])

@@ -111,7 +111,6 @@ class _SortedRun(NamedTuple):
     low: np.ndarray
 
     def contains(self, high: np.ndarray, low: np.ndarray) -> np.ndarray:
-        """Return a mask of the hashes that are in the run."""
         mask = np.zeros(len(high), dtype=bool)
         first = np.searchsorted(self.high, high)
         same_high = self.high[np.minimum(first, len(self.high) - 1)] == high
@@ -121,7 +120,6 @@ class _SortedRun(NamedTuple):
         return mask
 
     def merged(self, other: _SortedRun) -> _SortedRun:
-        """Merge two runs."""
         high = np.concatenate([self.high, other.high])
         order = np.argsort(high, kind="stable")  # fast for two sorted halves
         return _SortedRun(high[order], np.concatenate([self.low, other.low])[order])
@@ -145,11 +143,9 @@ class Digest:
         self._hash = hashlib.blake2b(digest_size=16)
 
     def add(self, subject: Subject) -> None:
-        """Add the next subject."""
         self._hash.update(_encode(subject.text) + b"\n")
 
     def text(self) -> str:
-        """Return the digest as text."""
         return self._hash.hexdigest()
 
 
@@ -218,7 +214,6 @@ def _read_csv(path: Path, column: str) -> Iterator[str]:
 
 
 def _parquet_source(paths: Sequence[Path], column: str) -> Source:
-    """Return the source of a column of Parquet files, after checking all files."""
     total = 0
     for path in paths:
         with parquet.reading(path), _open_parquet(path) as file:

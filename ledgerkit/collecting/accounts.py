@@ -40,7 +40,6 @@ _SINGLE_VIEW: dict[tuple[str, ...], Callable[[str], Call[Any]]] = {
 
 
 def call_of(views: Sequence[str]) -> Callable[[str], Call[Any]]:
-    """Return the function that builds the call for these views of an account."""
     return _SINGLE_VIEW.get(tuple(views), rest.full)
 
 

@@ -237,7 +237,6 @@ class DocumentReader:
 
 
 def outcome_of(read: ContentsRead) -> Outcome:
-    """Return the outcome of a height."""
     subject = height_subject(read.height)
     if isinstance(read.value, Skipped):
         return _skipped(subject, read.value)
@@ -245,7 +244,6 @@ def outcome_of(read: ContentsRead) -> Outcome:
 
 
 def _skipped(subject: Subject, value: Skipped) -> Outcome:
-    """Return the outcome of a height that the chain skipped."""
     message = (
         f"the chain skipped height {subject.text}: the previous block is {value.previous_height}"
     )

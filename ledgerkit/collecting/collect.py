@@ -227,11 +227,9 @@ class AccountRun(SourceRun):
         )
 
     def open(self, ledger: Ledger, manifest: Manifest) -> AccountReader:  # noqa: ARG002 - nothing is found
-        """Return the reader of the views."""
         return AccountReader(manifest.views, manifest.liquid_tokens)
 
     def request(self, manifest: Manifest) -> tuple[str, int]:
-        """Return the request that reads all views of one account."""
         if "contracts" in manifest.views:
             return "query view_account", 1
         return f"GET {unquote(call_of(manifest.views)('{account_id}').path)}", 1

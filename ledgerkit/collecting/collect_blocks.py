@@ -278,7 +278,6 @@ class BlockRun(Run):
         self._manifest, self._ends = manifest, ends
 
     def manifest(self, ledger: Ledger, folder: Folder) -> Manifest:  # noqa: ARG002 - the arguments were checked
-        """Return the manifest."""
         return self._manifest
 
     def open(self, ledger: Ledger, manifest: Manifest) -> BlockReader | DocumentReader:

@@ -97,7 +97,6 @@ class _FencedFolder:
             self._check()
 
     def write(self, name: str, body: bytes) -> None:
-        """Write a complete file."""
         self._check()
         self._folder.write(name, body)
 
@@ -272,7 +271,6 @@ class _DaskRun:
         self._workers_seen_at = time.monotonic()
 
     def part_size(self) -> int:
-        """Return the number of subjects of the next task."""
         return self._limits.part_size(self._job, self._count_workers())
 
     def check_workers(self) -> None:
@@ -326,7 +324,6 @@ class _DaskRun:
         return self._limits.for_next_task(active, self._count_workers())
 
     def _count_workers(self) -> int:
-        """Count the threads of all workers: each runs one task."""
         with _dask_errors():
             n_threads: int = sum(self._cluster.nthreads().values())
         now = time.monotonic()
@@ -374,7 +371,6 @@ class _DaskRun:
 def _split(
     subjects: Iterable[Subject], seconds: float, part_size: Callable[[], int]
 ) -> Iterator[tuple[Subject, ...]]:
-    """Split subjects into the parts that tasks write."""
     part: list[Subject] = []
     extent = Extent(0, 0, 0.0)  # takes no subject
     for subject in subjects:

@@ -68,7 +68,6 @@ class _HashedFile:
         return n_bytes
 
     def discard(self) -> None:
-        """Ignore further writes."""
         self._file = BytesIO()
 
 
@@ -105,7 +104,6 @@ class _TableWriter:
         return File(path, self.rows, self._file.size, self._file.hash.hexdigest())
 
     def discard(self) -> None:
-        """Close the writer of a file that will be removed."""
         self._file.discard()  # on a full disk the footer could not be written
         self._writer.close()
 
@@ -129,7 +127,6 @@ class Part:
         self.counts: dict[str, int] = {}
 
     def add_subject(self, subject: Subject, outcome: str) -> None:
-        """Add the next subject and its outcome."""
         self.stop = subject.position + 1
         self._digest.add(subject)
         self.counts[outcome] = self.counts.get(outcome, 0) + 1

@@ -83,7 +83,6 @@ class Batch:
         return is_large or now - self._since > _MAX_PENDING_S
 
     def take(self) -> list[Outcome]:
-        """Return and remove the outcomes."""
         outcomes, self._outcomes, self._n_bytes = self._outcomes, [], 0
         return outcomes
 
@@ -216,7 +215,6 @@ def _waiting_error(value: object) -> LedgerError | None:
 
 
 def _status_tables(batch: Sequence[Outcome]) -> dict[str, Any]:
-    """Return the tables of subjects and of errors."""
     fetched_at = pd.Timestamp.now("UTC").value
     kinds = [kind_of(outcome) for outcome in batch]
     good = [s for (s, _), kind in zip(batch, kinds, strict=True) if kind in (OK, WAITING)]

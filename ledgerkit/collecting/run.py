@@ -89,7 +89,6 @@ class Run(ABC):
         return sum(map(len, self.gaps(commits))), {}
 
     def overlapping(self, commits: Sequence[Commit]) -> list[Commit]:
-        """Return the commits that have some of the subjects."""
         start, stop = self.span.start, self.span.stop
         return [commit for commit in commits if commit.stop > start and commit.start < stop]
 
@@ -102,11 +101,9 @@ class Run(ABC):
         yield range(start, self.span.stop)
 
     def count_stored(self, commits: Sequence[Commit]) -> int:
-        """Count the subjects that are stored."""
         return len(self.span) - sum(map(len, self.gaps(commits)))
 
     def execute(self, ledger: Ledger, out: object, options: Options) -> Collection:
-        """Fill the folder, and return its collection."""
         with (
             self._opened(ledger, out, options) as (job, manifest, paced, opening),
             opening as engine,

@@ -66,7 +66,6 @@ class _Folder(ABC):
             return None if file is None else file.read(max_bytes + 1)
 
     def write(self, name: str, body: bytes) -> None:
-        """Write a complete file."""
         with self.create(name) as file:
             file.write(body)
 
@@ -104,11 +103,9 @@ class LocalFolder(_Folder):
         return str(self.path)
 
     def uri(self, name: str) -> str:
-        """Return the address of a file."""
         return str(self.path / name)
 
     def filesystem_path(self, name: str) -> str:
-        """Return the path of a file."""
         return str(self.path.absolute() / name)
 
     @contextmanager
@@ -185,7 +182,6 @@ class RemoteFolder(_Folder):
         return self._url
 
     def uri(self, name: str) -> str:
-        """Return the address of a file."""
         return f"{self._url}/{name}"
 
     def filesystem_path(self, name: str) -> str:

@@ -129,7 +129,6 @@ class _StoredRows:
             rows = self._read("outcomes", "receipt_id", unread) if unread else []
 
     def response(self, tx_hash: str) -> TransactionResponse:
-        """Build the response of the Transactions API for a transaction."""
         row, conversion = self._transactions[tx_hash], self._conversions[tx_hash]
         receipts = self._descendants(conversion)
         first = next(iter(_created(conversion)), "")

@@ -22,7 +22,6 @@ _ROUNDING = 1e-9  # far above the relative error of a service's amounts in whole
 
 
 def account_transactions(rows: Sequence[AccountTransaction]) -> pd.DataFrame:
-    """Build the frame of the transactions of accounts."""
     name, members = "account_transactions", {"tx_hash": "transaction_hash", "time": "timestamp_ns"}
     return build.build_frame(name, build.columns_of(name, rows, members))
 
@@ -56,7 +55,6 @@ def transfers_of(
 
 
 def key_values(rows: Sequence[KeyValue]) -> pd.DataFrame:
-    """Build the frame of key-value data."""
     members = {"contract_id": "current_account_id", "time": "block_timestamp"}
     return build.build_frame("key_values", build.columns_of("key_values", rows, members))
 

@@ -254,7 +254,6 @@ class Row(NamedTuple):
 
 
 def history(rows: Sequence[Row]) -> pd.DataFrame:
-    """Build the history frame: one row per reading."""
     members = {"block_height": "point.height", "block_hash": "point.hash", "time": "point.time_ns"}
     members |= {name: f"reading.{name}" for name in Reading._fields}
     return build.build_frame("history", build.columns_of("history", rows, members))

@@ -33,7 +33,6 @@ def blocks(responses: Sequence[chain.Block]) -> pd.DataFrame:
 
 
 def block_columns(responses: Sequence[chain.Block]) -> dict[str, Any]:
-    """Return the columns of the blocks frame."""
     headers = [response.header for response in responses]
     stamps = amounts.parse([head.timestamp_nanosec for head in headers], name="timestamp_nanosec")
     new_chunks = [None if r.chunks is None else r.new_chunks() for r in responses]
@@ -77,7 +76,6 @@ def chunks(rows: Sequence[ChunkRow]) -> pd.DataFrame:
 
 
 def chunk_columns(rows: Sequence[ChunkRow]) -> dict[str, Any]:
-    """Return the columns of the chunks frame."""
     heights, headers = [height for height, _, _ in rows], [head for _, head, _ in rows]
     contents = [content for _, _, content in rows]
     return build.columns_of(
@@ -95,7 +93,6 @@ def chunk_columns(rows: Sequence[ChunkRow]) -> dict[str, Any]:
 
 
 def status(response: chain.Status) -> pd.DataFrame:
-    """Build the status frame of a node: one row."""
     sync = response.sync_info
     row = {
         "chain_id": response.chain_id,
@@ -124,7 +121,6 @@ def _rfc3339_ns(text: str) -> int:
 
 
 def gas_price(response: chain.GasPrice) -> pd.DataFrame:
-    """Build the gas_price frame: one row."""
     return build.one_row("gas_price", {"gas_price": response.gas_price})
 
 
@@ -182,7 +178,6 @@ def transactions(contents: Sequence[tuple[int | None, chain.Chunk]]) -> pd.DataF
 
 
 def transaction_columns(contents: Sequence[tuple[int | None, chain.Chunk]]) -> dict[str, Any]:
-    """Return the columns of the transactions frame."""
     rows = [
         (height, chunk.header.shard_id, tx)
         for height, chunk in contents

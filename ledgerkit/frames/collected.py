@@ -60,7 +60,6 @@ TABLES = tuple(_SCHEMAS)
 
 
 def schema_name(table: str) -> str:
-    """Return the name of the schema of a table."""
     return _SCHEMAS.get(table, table)
 
 

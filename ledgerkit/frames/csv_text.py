@@ -30,7 +30,6 @@ def csv_text(frame: pd.DataFrame, *, header: bool = True) -> str:
 
 
 def _safe_column(column: pd.Series[Any]) -> pd.Series[Any]:
-    """Return a column of numbers, missing values and safe texts."""
     if column.dtype.kind != "O":  # numbers, amounts and times
         return column
     values = [value if _is_number(value) else _safe_cell(str(value)) for value in column]

@@ -25,7 +25,6 @@ def table(
 
 
 def heading(html: str, attributes: str = "") -> str:
-    """Build the heading of a column."""
     return f'<th scope="col"{attributes}>{html}</th>'
 
 
@@ -36,5 +35,4 @@ def row(cells: Iterable[str], *, name: str | None = None) -> str:
 
 
 def cell(html: str, attributes: str = "") -> str:
-    """Build a cell."""
     return f"<td{attributes}>{html}</td>"

@@ -70,7 +70,6 @@ def token_facts(metadata: Metadata) -> TokenFacts:
 
 
 def token_metadata(metadata: Mapping[str, Metadata]) -> pd.DataFrame:
-    """Build the token_metadata frame from the metadata of contracts."""
     facts = list(map(token_facts, metadata.values()))
     columns: dict[str, Any] = {"contract_id": list(metadata)}
     columns |= {name: [getattr(fact, name) for fact in facts] for name in TokenFacts._fields}
@@ -100,7 +99,6 @@ def ft_at(rows: Sequence[tuple[str, str, int | None, str]]) -> pd.DataFrame:
 
 
 def ft_metadata(frame: pd.DataFrame, metadata: Mapping[str, TokenFacts]) -> pd.DataFrame:
-    """Build the ft_metadata frame from an ft frame and the metadata of its contracts."""
     facts = [metadata[contract_id] for contract_id in frame["contract_id"]]
     columns: dict[str, Any] = {c.name: frame[c.name].array for c in SCHEMAS["ft"]}
     columns |= _metadata_columns(frame["balance"].tolist(), facts)
@@ -123,7 +121,6 @@ def _metadata_columns(balances: Sequence[Any], facts: Sequence[TokenFacts]) -> d
 
 
 def ft_columns(responses: Sequence[rest.FungibleTokens | rest.Full]) -> dict[str, Any]:
-    """Return the columns of the ft frame, one row per token."""
     tokens = [token for response in responses for token in response.tokens or ()]
     account_ids = np.array([response.account_id for response in responses], dtype=object)
     return {
@@ -172,7 +169,6 @@ def nft(responses: Sequence[tuple[str | None, Sequence[rest.Collection] | None]]
 def nft_columns(
     responses: Sequence[tuple[str | None, Sequence[rest.Collection] | None]],
 ) -> dict[str, Any]:
-    """Return the columns of the nft frame, one row per collection."""
     rows = [(account_id, row) for account_id, collections in responses for row in collections or ()]
     return {
         "account_id": [account_id for account_id, _ in rows],

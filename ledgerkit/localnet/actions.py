@@ -117,7 +117,6 @@ class ReceiptRun:
         self.put_account(account.plus(amount=amount, locked=locked, storage=storage))
 
     def apply(self) -> None:
-        """Apply all actions."""
         self.contracts = [None] * len(self.receipt.actions)
         size = sum(1 if data is None else 5 + len(data) for data in self.inputs)  # in Borsh
         if size > MAX_INPUT_BYTES and self.profile.has(Feature.INPUT_LIMIT):
@@ -171,7 +170,6 @@ class ReceiptRun:
             self.fail("LackBalanceForState", amount=str(missing))
 
     def add_call_gas(self, vm: Vm) -> None:
-        """Add the gas of a call."""
         self.call_gas += vm.gas.burnt
         self.gas_burnt += vm.gas.burnt
         self.gas_used += vm.gas.used
@@ -545,7 +543,6 @@ def _call_context(run: ReceiptRun, call: kinds.FunctionCall) -> CallContext:
 
 
 def fixed_gas(settings: Settings, contract_id: str, method_name: str) -> int | None:
-    """Return the gas that the settings fix for a method's computation, or None."""
     table = settings.vm_gas
     if not table:
         return None
@@ -553,7 +550,6 @@ def fixed_gas(settings: Settings, contract_id: str, method_name: str) -> int | N
 
 
 def _add_receipts(run: ReceiptRun, vm: Vm, result: bytes | Promise) -> None:
-    """Add the receipts that a call created, and set its result."""
     receipt = run.receipt
     first = len(run.new_receipts)
     for draft in vm.drafts:

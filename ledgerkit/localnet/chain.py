@@ -97,7 +97,6 @@ class Chain:
 
     @property
     def final(self) -> Block:
-        """The last final block."""
         return self._by_hash.get(self.head.last_final_block, self.genesis)
 
     @property
@@ -110,16 +109,13 @@ class Chain:
         return self._by_height.get(height)
 
     def by_hash(self, block_hash: CryptoHash) -> Block | None:
-        """Return the block with a hash, or None."""
         return self._by_hash.get(block_hash)
 
     def height_of(self, block_hash: CryptoHash) -> int | None:
-        """Return the height of the block with a hash, or None."""
         block = self._by_hash.get(block_hash)
         return None if block is None else block.height
 
     def chunk(self, chunk_hash: CryptoHash) -> tuple[Chunk, Block] | None:
-        """Return a chunk and the block it was included in, or None."""
         return self._chunks.get(chunk_hash)
 
     def blocks(self) -> Iterator[Block]:
@@ -134,7 +130,6 @@ class Chain:
         return next(blocks, None)
 
     def above(self, height: int) -> Iterator[Block]:
-        """Iterate over the blocks above a height."""
         heights = range(height + 1, self.head.height + 1)
         return (self._by_height[number] for number in heights if number in self._by_height)
 
@@ -167,7 +162,6 @@ class Chain:
         return self.final.height + _EPOCH_MARGIN >= start + self.settings.epoch_length
 
     def random_value(self, height: int) -> CryptoHash:
-        """Return the random value of the next block."""
         return digest(self.head.hash, "random", height)
 
     def timestamp_ns(self, height: int) -> int:

@@ -72,7 +72,6 @@ class ActionReceipt(Receipt, frozen=True, gc=False):
 
     @property
     def deposit_refund_receiver(self) -> str:
-        """The account to which deposits are returned."""
         return self.refund_to or self.predecessor_id
 
 

@@ -45,11 +45,9 @@ class MerkleTree:
             self.append(leaf)
 
     def __len__(self) -> int:
-        """Return the number of leaves."""
         return len(self._levels[0])
 
     def append(self, leaf: CryptoHash) -> None:
-        """Add a leaf."""
         node, level = leaf, 0
         while True:
             nodes = self._levels[level]
@@ -77,7 +75,6 @@ class MerkleTree:
         return path
 
     def _node(self, level: int, index: int, size: int) -> CryptoHash:
-        """Return a node of the tree of the first leaves."""
         if index < size >> level:
             return self._levels[level][index]
         left = self._node(level - 1, 2 * index, size)
@@ -87,12 +84,10 @@ class MerkleTree:
 
 
 def _height(size: int) -> int:
-    """Return the number of levels above the leaves."""
     return (size - 1).bit_length() if size else 0
 
 
 def _width(level: int, size: int) -> int:
-    """Return the number of nodes at a level."""
     return -(-size >> level)
 
 
@@ -106,7 +101,6 @@ def root_of_leaves(leaves: list[bytes]) -> CryptoHash:
 
 
 def root_of(items: Iterable[bytes]) -> CryptoHash:
-    """Return the root of a list of encoded items."""
     return root_of_leaves([sha256(item).digest() for item in items])
 
 
@@ -140,7 +134,6 @@ class Roots(NamedTuple):
 
 
 def block_roots(block: Block) -> Roots:
-    """Compute the roots of a block's chunks."""
     chunks = block.chunks
     return Roots(
         state=root_of(chunk.prev_state_root for chunk in chunks),
@@ -184,7 +177,6 @@ def endorsements(block: Block) -> list[list[int]]:
 
 
 def encode_validators(validators: Iterable[Proposal]) -> bytes:
-    """Encode validators, each with the tag of its version."""
     return items([
         _ABSENT + text(validator.account_id) + validator.public_key.encode() + u128(validator.stake)
         for validator in validators

@@ -36,7 +36,6 @@ class Epochs:
 
     @property
     def current(self) -> Epoch:
-        """The epoch of the head."""
         return self.all[-1]
 
     def validators_after(self, epoch: Epoch) -> Iterable[Proposal]:
@@ -50,7 +49,6 @@ class Epochs:
         return {name: proposal.stake for name, proposal in self.current.validators.items()}
 
     def add_proposals(self, proposals: Iterable[Proposal]) -> None:
-        """Add the proposals of a block to the current epoch."""
         self.current.proposals.update({p.account_id: p for p in proposals})
 
     def begin_epoch(self, start_height: int, store: StateStore) -> int:

@@ -56,7 +56,6 @@ class Fee(NamedTuple):
         return Fee(self.send_sir * count, self.send_other * count, self.execute * count)
 
     def plus(self, other: Fee) -> Fee:
-        """Add a fee."""
         return Fee(
             self.send_sir + other.send_sir,
             self.send_other + other.send_other,
@@ -230,7 +229,6 @@ class Profile:
         return first
 
     def fee_parts(self, action: Action, receiver_id: str) -> list[tuple[str, Fee]]:
-        """List the parts of an action's fee, each with its name in a gas profile."""
         match action:
             case kinds.Transfer():
                 parts = [("TRANSFER", self._transfer(receiver_id))]
@@ -307,19 +305,16 @@ class Profile:
         return parts
 
     def _gas_key_bytes(self, sent: int, written: int) -> Fee:
-        """Return the fee of the bytes that an action of a gas key sends and writes."""
         fee = self.table["gas_key_byte"]
         return Fee(fee.send_sir * sent, fee.send_other * sent, fee.execute * written)
 
     def _state_init_parts(self, kind: str, count: int, size: int) -> list[tuple[str, Fee]]:
-        """List the parts of the fee of an initial state, by its records and bytes."""
         base = (f"{kind}_BASE", self.table["deterministic_state_init"])
         return [base, *self.state_record_parts(count, size, kind)]
 
     def state_record_parts(
         self, count: int, size: int, kind: str = "DETERMINISTIC_STATE_INIT"
     ) -> list[tuple[str, Fee]]:
-        """List the parts of the fee that grow with the records of an initial state."""
         entry, byte = (self.table[f"deterministic_state_init_{unit}"] for unit in ("entry", "byte"))
         return [(f"{kind}_ENTRY", entry.times(count)), (f"{kind}_BYTE", byte.times(size))]
 
@@ -364,7 +359,6 @@ class Profile:
         return self.table["new_action_receipt"].execute
 
     def purchase_price(self, gas_price: int) -> int:
-        """Return the price at which gas is bought."""
         return max(gas_price, self.min_purchase_price)
 
 

@@ -99,7 +99,6 @@ class Source:
 
     @_read_once
     def account(self, account_id: str) -> Account | None:
-        """Return an account, or None."""
         try:
             result = self._query("view_account", account_id=account_id)
         except UnknownAccountError:
@@ -109,7 +108,6 @@ class Source:
         return account
 
     def access_key(self, account_id: str, packed: bytes) -> AccessKey | None:
-        """Return the access key of a packed public key, or None."""
         if self.account(account_id) is None:
             return None
         is_listed = ("_listed_keys", account_id) in self.values
@@ -124,7 +122,6 @@ class Source:
         return None if "error" in result else _parse_access_key(result)
 
     def access_keys(self, account_id: str) -> dict[bytes, AccessKey]:
-        """Return all access keys of an account, by packed public key."""
         return self._listed_keys(account_id) if self.account(account_id) else {}
 
     @_read_once
@@ -142,7 +139,6 @@ class Source:
             page = {"after_key": last_key}
 
     def nonce(self, account_id: str, key: bytes) -> int | None:
-        """Return the nonce at an index of a gas key, or None."""
         packed, index = split_nonce_key(key)
         nonces = self._nonces_of_key(account_id, packed)
         return nonces[index] if index < len(nonces) else None
@@ -236,7 +232,6 @@ class Source:
 
     @_read_once
     def height_of(self, block_hash: CryptoHash) -> int | None:
-        """Return the height of a block of the network, or None."""
         try:
             block = self._read("block", {"block_id": str(block_hash)})
         except UnknownBlockError:
@@ -294,13 +289,11 @@ class _ForkedTable(VersionedTable[Any]):
         self._written: set[tuple[str, bytes]] = set()
 
     def get(self, account_id: str, key: bytes = b"", height: int = _HEAD) -> Any:
-        """Return the value after the block of a height, or None."""
         if (account_id, key) in self._written:
             return super().get(account_id, key, height)
         return self._load(account_id, key)
 
     def put(self, account_id: str, key: bytes, value: Any) -> None:
-        """Write a value, or delete it with None."""
         if (account_id, key) not in self._written:
             original = self._load(account_id, key)
             self._written.add((account_id, key))
@@ -309,7 +302,6 @@ class _ForkedTable(VersionedTable[Any]):
         super().put(account_id, key, value)
 
     def keys(self, account_id: str, _height: int) -> set[bytes]:
-        """Return the keys that an account may have after the block of a height."""
         written = {key for name, key in self._written if name == account_id}
         return written.union(self._list_keys(account_id))
 
@@ -376,7 +368,6 @@ class ForkedWorld(World):
         self.epochs.current.height = epoch_height
 
     def __repr__(self) -> str:
-        """Return the network and block of the fork, and the number of values read."""
         head, values = self.chain.head.height, len(self.source.values)
         start = self.settings.genesis_height
         return (

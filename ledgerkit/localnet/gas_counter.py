@@ -43,7 +43,6 @@ class GasCounter:
             raise self.exceeded()
 
     def reserve(self, gas: int) -> None:
-        """Reserve gas for a new receipt."""
         self._check_overflow(self.used + gas)
         if gas > self.remaining:
             self.used = self.limit

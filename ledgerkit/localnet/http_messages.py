@@ -48,7 +48,6 @@ class HttpResponse(Struct, frozen=True):
 
     @property
     def sent_body(self) -> bytes:
-        """The part of the body that is sent."""
         return self.body[: self.truncated]
 
 

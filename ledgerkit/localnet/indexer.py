@@ -88,7 +88,6 @@ class ContractPairs:
         self._accounts: dict[str, set[str]] = {}
 
     def add(self, account_id: str, contract_id: str, height: int | None) -> None:
-        """Add a pair, or update its last height."""
         contracts = self._contracts.setdefault(account_id, {})
         heights = contracts.get(contract_id)
         contracts[contract_id] = Heights(height if heights is None else heights.first, height)
@@ -112,7 +111,6 @@ class KeyIndex:
         self._accounts: dict[bytes, dict[str, bool]] = {}  # True for full access
 
     def update(self, packed_key: bytes, account_id: str, key: AccessKey | None) -> None:
-        """Add an account's key, or remove it with None."""
         accounts = self._accounts.setdefault(packed_key, {})
         if key is None:
             accounts.pop(account_id, None)
@@ -303,14 +301,12 @@ def accounts_in_keys(state: State, contract_id: str, prefix: bytes) -> Iterator[
 
 
 def contract_class(state: State, account_id: str) -> type[Contract] | None:
-    """Return the contract class that an account runs, or None."""
     account = state.account(account_id)
     code_hash = None if account is None else state.code_hash(account)
     return None if code_hash is None else CONTRACTS_BY_HASH.get(code_hash)
 
 
 def is_token(cls: type[Contract] | None) -> bool:
-    """Return True if a contract is a fungible token."""
     return cls is not None and "ft_balance_of" in cls.methods
 
 

@@ -288,7 +288,6 @@ class Promise:
         return self
 
     def create_account(self) -> Promise:
-        """Add an action that creates the receiver."""
         return self._add("create_account", kinds.CreateAccount())
 
     def transfer(self, deposit: int) -> Promise:
@@ -322,13 +321,11 @@ class Promise:
         return self._add("stake", kinds.Stake(stake, _parse_key(public_key)))
 
     def delete_account(self, beneficiary_id: str) -> Promise:
-        """Add an action that deletes the receiver."""
         return self._add("delete_account", kinds.DeleteAccount(parse_account_id(beneficiary_id)))
 
     # Keys --------------------------------------------------------------------------------
 
     def add_full_access_key(self, public_key: PublicKey | str, nonce: int = 0) -> Promise:
-        """Add an action that adds a full access key to the receiver."""
         action = kinds.AddKey(_parse_key(public_key), AccessKey(nonce))
         return self._add("add_key_with_full_access", action)
 
@@ -380,7 +377,6 @@ class Promise:
     # Code --------------------------------------------------------------------------------
 
     def deploy_contract(self, code: bytes) -> Promise:
-        """Add an action that deploys code to the receiver."""
         _check_code(code)
         return self._add("deploy_contract", kinds.DeployContract(code))
 
@@ -402,13 +398,11 @@ class Promise:
         return len(self.drafts[0].actions) - 1
 
     def universal_state_init(self, state_init: bytes, deposit: int) -> Promise:
-        """Add the initial state of a universal account, by its bytes."""
         self._add("universal_state_init", kinds.UniversalStateInit(state_init, deposit))
         self.vm.deduct(deposit)
         return self
 
     def set_state_init_entry(self, action_index: int, key: bytes, value: bytes) -> None:
-        """Add a record to an initial state."""
         self.vm.host_call("set_state_init_data_entry")
         draft = self._single_draft()
         for name, fee in self.vm.profile.state_record_parts(1, len(key) + len(value)):
@@ -451,7 +445,6 @@ class Promise:
 
 
 def check_method_name(method_name: str) -> None:
-    """Fail for an empty method name."""
     if not method_name:
         raise HostError("Tried to call an empty method name.", "EmptyMethodName")
 
@@ -478,7 +471,6 @@ def _parse_key(public_key: PublicKey | str) -> PublicKey:
 
 
 def parse_account_id(account_id: str) -> AccountId:
-    """Parse an account id."""
     try:
         return AccountId(account_id)
     except InvalidRequestError:

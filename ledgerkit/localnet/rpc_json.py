@@ -61,12 +61,10 @@ _TOUCHED_TYPES = {
 
 @lru_cache(maxsize=65_536)  # base58 is slow, and the same hashes and keys recur
 def base58(value: CryptoHash | PublicKey) -> str:
-    """Encode a hash or a public key."""
     return str(value)
 
 
 def base64(data: bytes) -> str:
-    """Encode bytes."""
     return b2a_base64(data, newline=False).decode()
 
 
@@ -85,7 +83,6 @@ def rfc3339(time_ns: int) -> str:
 
 
 def account(record: Account) -> Object:
-    """Build the JSON of an account."""
     data = {
         "amount": str(record.amount),
         "locked": str(record.locked),
@@ -103,7 +100,6 @@ def account(record: Account) -> Object:
 
 
 def access_key(key: AccessKey) -> Object:
-    """Build the JSON of an access key."""
     permission = key.permission
     data = _value("permission", permission)
     if isinstance(permission, GasKeyFunctionCall):
@@ -112,7 +108,6 @@ def access_key(key: AccessKey) -> Object:
 
 
 def public_key_text(data: bytes) -> str:
-    """Encode a public key from its form in the state."""
     return str(PublicKey.from_stored(data))
 
 
@@ -120,7 +115,6 @@ def public_key_text(data: bytes) -> str:
 
 
 def action(record: Action) -> Json:
-    """Build the JSON of an action."""
     name = record.name
     members: Object | None = None
     match record:
@@ -147,7 +141,6 @@ def _code_hash(code: bytes) -> str:
 
 
 def global_contract(identifier: CryptoHash | str) -> Object:
-    """Build the JSON of a global contract's identifier."""
     is_hash = isinstance(identifier, CryptoHash)
     return {"hash": base58(identifier)} if is_hash else {"account_id": identifier}
 
@@ -208,7 +201,6 @@ _FORMS: dict[type, Callable[[Any], Any]] = {
 
 
 def transaction(signed: SignedTransaction) -> Object:
-    """Build the JSON of a transaction."""
     tx = signed.transaction
     data = {
         "signer_id": tx.signer_id,
@@ -228,7 +220,6 @@ def transaction(signed: SignedTransaction) -> Object:
 
 
 def receipt(record: Receipt) -> Object:
-    """Build the JSON of a receipt."""
     return {
         "predecessor_id": record.predecessor_id,
         "priority": 0,
@@ -281,7 +272,6 @@ def _action_receipt(record: ActionReceipt) -> Object:
 
 
 def merkle_path(path: Iterable[tuple[CryptoHash, bool]]) -> list[Object]:
-    """Build the JSON of a Merkle path."""
     sides = ("Right", "Left")
     return [{"hash": base58(neighbour), "direction": sides[is_left]} for neighbour, is_left in path]
 
@@ -308,7 +298,6 @@ def outcome(
 
 
 def outcome_status(record: Outcome) -> Json:
-    """Build the JSON of an outcome's status."""
     status = record.status
     if isinstance(status, Failure):
         return {"Failure": status.error}
@@ -334,7 +323,6 @@ def _metadata(record: Outcome) -> Object:
 
 
 def block(record: Block, version: int) -> Object:
-    """Build the JSON of a block at a protocol version."""
     return {
         "author": record.author,
         "header": block_header(record, version),
@@ -343,7 +331,6 @@ def block(record: Block, version: int) -> Object:
 
 
 def block_header(record: Block, version: int) -> Object:
-    """Build the JSON of a block's header."""
     roots, mask = commitments.block_roots(record), record.chunk_mask
     return {
         "height": record.height,
@@ -385,7 +372,6 @@ def block_header(record: Block, version: int) -> Object:
 
 
 def chunk(record: Chunk, author: str) -> Object:
-    """Build the JSON of a chunk with its transactions and receipts."""
     return {
         "author": author,
         "header": chunk_header(record),
@@ -395,7 +381,6 @@ def chunk(record: Chunk, author: str) -> Object:
 
 
 def chunk_header(record: Chunk) -> Object:
-    """Build the JSON of a chunk's header."""
     return {
         "chunk_hash": base58(record.chunk_hash),
         "prev_block_hash": base58(record.prev_block_hash),
@@ -427,7 +412,6 @@ def chunk_header(record: Chunk) -> Object:
 
 
 def proposal(record: Proposal) -> Object:
-    """Build the JSON of a validator's proposal."""
     return {
         "account_id": record.account_id,
         "public_key": base58(record.public_key),
@@ -440,7 +424,6 @@ def proposal(record: Proposal) -> Object:
 
 
 def change(record: Change) -> Object:
-    """Build the JSON of a change of state."""
     name, data = _change_value(record)
     suffix = "deletion" if record.value is None else "update"
     return {

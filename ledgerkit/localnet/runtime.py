@@ -180,7 +180,6 @@ class Runtime:
             self._waiting[receipt.receiver_id, data_id] = receipt.receipt_id
 
     def postponed(self) -> list[ActionReceipt]:
-        """List the receipts that wait for data."""
         return [receipt for receipt, _ in self._postponed.values()]
 
     def resume_timed_out(self, block: BlockContext, result: ShardResult) -> None:
@@ -236,7 +235,6 @@ class Runtime:
         return Yields(is_waiting, data_id_of)
 
     def _apply(self, run: ReceiptRun) -> Failure | None:
-        """Apply all actions, or none of them."""
         mark = self.store.mark()
         try:
             run.apply()

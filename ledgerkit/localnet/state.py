@@ -34,7 +34,6 @@ class VersionedTable(Generic[V]):
         self._journal = journal
 
     def get(self, account_id: str, key: bytes = b"", height: int = _HEAD) -> V | None:
-        """Return the value after the block of a height, or None."""
         values = self.head.get(account_id)
         value = None if values is None else values.get(key)
         if height == _HEAD:
@@ -48,7 +47,6 @@ class VersionedTable(Generic[V]):
         return value if position == len(heights) else replaced[position]
 
     def put(self, account_id: str, key: bytes, value: V | None) -> None:
-        """Write a value, or delete it with None."""
         values = self.head.get(account_id)
         if values is None:
             values = self.head[account_id] = {}
@@ -145,7 +143,6 @@ class StateStore:
         return changes
 
     def prune(self, height: int) -> None:
-        """Drop the states before a height."""
         for table in vars(self).values():
             if isinstance(table, VersionedTable):
                 table.prune(height)
@@ -156,7 +153,6 @@ class StateStore:
 
 
 def global_name(contract: CryptoHash | str) -> str:
-    """Return the name of a global contract in a table."""
     return contract.hex() if isinstance(contract, CryptoHash) else contract
 
 
@@ -179,11 +175,9 @@ class State:
         self.store, self.height = store, height
 
     def account(self, account_id: str) -> Account | None:
-        """Return an account, or None."""
         return self.store.accounts.get(account_id, b"", self.height)
 
     def access_key(self, account_id: str, packed_key: bytes) -> AccessKey | None:
-        """Return the access key of a packed public key, or None."""
         return self.store.access_keys.get(account_id, packed_key, self.height)
 
     def access_keys(self, account_id: str) -> Iterator[tuple[bytes, AccessKey]]:
@@ -191,12 +185,10 @@ class State:
         return self.store.access_keys.items(account_id, b"", self.height)
 
     def gas_key_nonce(self, account_id: str, packed_key: bytes, index: int) -> int | None:
-        """Return the nonce at an index of a gas key, or None."""
         key = nonce_key(packed_key, index)
         return self.store.gas_key_nonces.get(account_id, key, self.height)
 
     def gas_key_nonces(self, account_id: str, packed_key: bytes) -> list[int]:
-        """List the nonces of a gas key by their index."""
         items = self.store.gas_key_nonces.items(account_id, packed_key, self.height)
         return [nonce for _, nonce in items]
 
@@ -209,7 +201,6 @@ class State:
         return self.store.data.items(account_id, prefix, self.height)
 
     def global_code_hash(self, contract: CryptoHash | str) -> CryptoHash | None:
-        """Return the code hash of a global contract, or None."""
         code_hash = self.store.global_codes.get(global_name(contract), b"", self.height)
         return None if code_hash is None else CryptoHash(code_hash)
 

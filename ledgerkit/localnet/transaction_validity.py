@@ -152,7 +152,6 @@ def check_nonce(
 
 
 def cost_of(tx: Transaction, profile: Profile, gas_price: int) -> Cost:
-    """Compute the cost of a transaction."""
     to_self = tx.signer_id == tx.receiver_id
     burnt = profile.new_receipt_send(to_self=to_self)
     burnt += profile.send(tx.actions, tx.signer_id, tx.receiver_id)
@@ -244,7 +243,6 @@ def check_permission(
     permission: FunctionCallPermission | GasKeyFunctionCall,
     refuse: Callable[..., Never],
 ) -> None:
-    """Check that a function call key may sign the actions."""
     call = actions[0] if len(actions) == 1 else None
     if not isinstance(call, kinds.FunctionCall):
         refuse("RequiresFullAccess")
@@ -286,7 +284,6 @@ def check_actions(actions: Sequence[Action], receiver_id: str, profile: Profile)
 
 
 def check_action(action: Action, receiver_id: str, profile: Profile) -> None:
-    """Check one action on its own."""
     match action:
         case kinds.FunctionCall():
             _check_call(action, profile)

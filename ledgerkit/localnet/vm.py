@@ -63,7 +63,6 @@ class Vm(PromiseHost):
 
     @property
     def signer_public_key(self) -> PublicKey:
-        """The public key that signed the transaction."""
         self.host_call("signer_account_pk")
         return self.context.signer_public_key
 
@@ -87,7 +86,6 @@ class Vm(PromiseHost):
 
     @property
     def prepaid_gas(self) -> int:
-        """The gas attached to the call."""
         self.host_call("prepaid_gas")
         return self.context.prepaid_gas
 
@@ -115,7 +113,6 @@ class Vm(PromiseHost):
     # ledger has no trie, and charges for none of them.
 
     def storage_read(self, key: bytes) -> bytes | None:
-        """Return a storage record's value, or None."""
         self.gas.burn_host("BASE")
         self.gas.burn_host("STORAGE_READ_BASE")
         self._check_key(key)
@@ -173,7 +170,6 @@ class Vm(PromiseHost):
     # Logs --------------------------------------------------------------------------------
 
     def log(self, text: str) -> None:
-        """Add a log to the outcome."""
         self.gas.burn_host("BASE")
         self.check_log_count()
         self.add_log(text)
@@ -185,14 +181,12 @@ class Vm(PromiseHost):
             raise HostError(text, "NumberOfLogsExceeded", limit=MAX_LOGS)
 
     def add_log(self, text: str) -> None:
-        """Burn the cost of a log and add it."""
         size = len(text.encode())
         self.gas.burn_host("LOG_BASE")
         self.gas.burn_host("LOG_BYTE", size)
         self.push_log(text)
 
     def push_log(self, text: str) -> None:
-        """Add a log whose cost is burnt."""
         size = len(text.encode())
         self.check_log_bytes(size)
         self.log_bytes += size
@@ -218,7 +212,6 @@ class Vm(PromiseHost):
         self.burn_loading()
 
     def burn_loading(self) -> None:
-        """Burn the gas to load the contract."""
         self.gas.burn_host("CONTRACT_LOADING_BASE")
         self.gas.burn_host("CONTRACT_LOADING_BYTES", self.context.code_size)
 

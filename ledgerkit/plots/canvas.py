@@ -160,7 +160,6 @@ def column_values(frame: pd.DataFrame, column: str) -> list[Any]:
 
 
 def label_x_axis(ax: Axes, label: str) -> None:
-    """Label the horizontal axis, and format its numbers plainly."""
     ax.xaxis.set_major_formatter(lambda value, _: texts.format_number(value))
     ax.set_xlabel(label, size=SMALL)
 
@@ -213,7 +212,6 @@ def widen_single_position(ax: Axes, width: float) -> None:
 
 
 def label_point(ax: Axes, text: str, x: float, y: float, *, points: float = 4.0) -> None:
-    """Write a text to the right of a point."""
     offset: dict[str, Any] = {"xytext": (points, 0), "textcoords": "offset points"}
     colour = inks.outside(ax).text_colour(inks.inside(ax).text)
     ax.annotate(text, (x, y), va="center", size=SMALL, color=colour, parse_math=False, **offset)

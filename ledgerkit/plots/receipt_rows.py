@@ -60,7 +60,6 @@ class Row:
     children: list[int] = field(default_factory=list)
 
     def add(self, row: Row) -> None:
-        """Add an equal row."""
         self.times += row.times
         self.gas += row.gas
         self.n_unknown_gas += row.n_unknown_gas
@@ -93,7 +92,6 @@ class Rows:
 
     @property
     def total(self) -> int:
-        """The number of receipts."""
         return sum(row.times for row in self.rows)
 
     def preorder(self) -> list[int]:

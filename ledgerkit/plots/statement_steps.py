@@ -232,7 +232,6 @@ def _lines(
 
 
 def _entry_units(entries: pd.DataFrame) -> Mapping[str, TokenUnit]:
-    """Return the units of the tokens whose decimals are in the entries."""
     pairs = zip(entries["asset"], row_units(entries), strict=True)
     return {str(asset): TokenUnit(unit[1], unit[0]) for asset, unit in pairs if unit}
 

@@ -69,7 +69,6 @@ def svg_text(draw: Callable[[], Axes], *, dark: bool = False) -> str:
 
 
 def _name_artists(ax: Axes) -> dict[str, list[str]]:
-    """Set an id for each artist with hover texts, and return the texts by id."""
     titles = {}
     figure: Any = ax.figure
     for number, artist in enumerate(figure.findobj(lambda artist: hasattr(artist, "hover_texts"))):

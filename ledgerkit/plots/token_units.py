@@ -36,7 +36,6 @@ class TokenUnit(NamedTuple):
         return f"{texts.format_number(self.number(amount))} {self.symbol}"
 
     def number(self, amount: int) -> float:
-        """Convert an amount for drawing."""
         return units.to_float(amount, self.decimals)
 
 

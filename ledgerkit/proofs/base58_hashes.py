@@ -114,7 +114,6 @@ def _base_256(windows: Bytes) -> Bytes | None:
 
 
 def _count_leading(mask: NDArray[np.bool_]) -> NDArray[np.intp]:
-    """Count the true entries at the start of each row."""
     counts: NDArray[np.intp] = np.logical_and.accumulate(mask, axis=1).sum(axis=1)
     return counts
 

@@ -42,12 +42,10 @@ class HeaderHash(NamedTuple):
 
     @property
     def inner(self) -> bytes:
-        """The hash of both parts of the header."""
         return combine(self.lite, self.rest)
 
     @property
     def block(self) -> bytes:
-        """The hash of the block."""
         return combine(self.inner, self.prev)
 
 
@@ -62,7 +60,6 @@ def lite_hash(header: LiteHeader) -> bytes:
 
 
 def versions(header: Header) -> tuple[int, ...]:
-    """Return the possible versions of a header, by its members."""
     if header.shard_split is not None:
         return (6,)
     if header.chunk_endorsements is not None:
@@ -73,7 +70,6 @@ def versions(header: Header) -> tuple[int, ...]:
 
 
 def rest_hash(header: Header, version: int) -> bytes:
-    """Return the hash of the other part of a header, in a version."""
     hashes = decode_hashes(
         *(header.chunk_receipts_root, header.chunk_headers_root, header.chunk_tx_root),
         *(header.challenges_root, header.random_value, header.last_final_block),
@@ -149,7 +145,6 @@ def check_producer(header: Header, public_key: str) -> None:
 
 
 def verify_ed25519(public_key: str, message: bytes, signature: str) -> bool:
-    """Return True if an ed25519 key signed a message."""
     from ledgerkit.protocol import curves
 
     try:
@@ -162,7 +157,6 @@ def verify_ed25519(public_key: str, message: bytes, signature: str) -> bool:
 
 
 def decode_hashes(*texts: str) -> list[bytes]:
-    """Decode the base58 of hashes."""
     data = base58_hashes.decode(texts, name="hash").tobytes()
     return [data[start : start + 32] for start in range(0, len(data), 32)]
 

@@ -38,7 +38,6 @@ _ENDORSEMENT, _SKIP = b"\0", b"\1"  # the variants of ApprovalInner
 
 
 def block_hashes(block: LiteBlock) -> HeaderHash:
-    """Return the hash of a block and its parts."""
     rest_hash, prev_hash = decode_hashes(block.inner_rest_hash, block.prev_block_hash)
     return HeaderHash(lite_hash(block.inner_lite), rest_hash, prev_hash)
 
@@ -82,7 +81,6 @@ class Head:
         return replace(self, block_hash=block_hash, header=header, validators=by_epoch)
 
     def check_block(self, block: LiteBlock, path: Sequence[PathItem]) -> None:
-        """Check that a block is the head or an earlier block of its chain."""
         block_hash = block_hashes(block).block
         if block_hash != self.block_hash:
             (expected,) = decode_hashes(self.header.block_merkle_root)

@@ -81,7 +81,6 @@ def _warn_without_unit(field: str, value: int, meaning: str, large: str, small: 
 
 
 def deploy_action(code: Any, publish: str | None) -> Action:
-    """Build the action that deploys code, publishes it, or uses published code."""
     if publish is not None:
         validation.one_of(publish, "publish", tuple(_MODES))
     if isinstance(code, CryptoHash | AccountId):

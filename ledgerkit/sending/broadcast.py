@@ -158,7 +158,6 @@ def _drop_evidence(
 def read_nonce(
     ledger: Ledger, account_id: str, public_key: str, nonce_index: int | None, at: BlockReference
 ) -> int:
-    """Read the last nonce of a key, or the nonce of a gas key at an index."""
     if nonce_index is None:
         return ledger.send(rpc.view_access_key(account_id, public_key, at)).nonce
     nonces = ledger.send(rpc.view_gas_key_nonces(account_id, public_key, at)).nonces
@@ -191,7 +190,6 @@ def validity_in(config: Any) -> int:
 
 
 def newest_block(ledger: Ledger) -> Block:
-    """Read the newest block."""
     return ledger.send(rpc.block(validation.block_reference("optimistic")))
 
 

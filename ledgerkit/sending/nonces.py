@@ -67,7 +67,6 @@ class NonceQueue:
 
     @property
     def sender_count(self) -> int:
-        """The number of senders that have a turn or wait for one."""
         return self._senders
 
     @property
@@ -119,7 +118,6 @@ class NonceQueue:
             return [signed for _, signed in sorted(self._reserved.items()) if signed is not None]
 
     def mark_used(self, nonce: int) -> None:
-        """Record that a nonce is used up."""
         with self._lock:
             self._ak_nonce = max(self._ak_nonce, nonce)
             self._used_at = time.monotonic()
@@ -147,7 +145,6 @@ class KeyQueues:
 
     @property
     def ordinary(self) -> NonceQueue:
-        """The queue of an ordinary key."""
         return self._queue(None)
 
     def pick(self) -> NonceQueue:

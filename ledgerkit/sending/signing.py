@@ -110,7 +110,6 @@ class _Key:
         self._memo: dict[str, _Chain] = self.ledger.memo("chain", dict)
 
     def calls(self) -> list[Call[Any]]:
-        """Build the calls for the key and a final block."""
         head, final = map(validation.block_reference, ("optimistic", "final"))
         return [rpc.view_access_key(*self.names, head), rpc.block(final)]
 
@@ -235,7 +234,6 @@ class Draft:
         )
 
     def run(self, *, dry_run: bool) -> Submission | pd.DataFrame:
-        """Return the frame of a dry run, or send the transaction."""
         return self._dry_run() if validation.flag(dry_run, "dry_run") else self._send()
 
     def _send(self) -> Submission:

@@ -47,7 +47,6 @@ class Loop:
 
     @property
     def inside(self) -> bool:
-        """True in the thread of the loop itself."""
         return threading.current_thread() is self._thread
 
     def run(self, work: Coroutine[Any, Any, T], timeout_s: float | None = None) -> T:

@@ -133,7 +133,6 @@ class NetworkConnections(Connections):
         )
 
     async def aclose(self) -> None:
-        """Close all connections."""
         await self._pools.aclose()
 
 
@@ -169,7 +168,6 @@ class _Pools(dict["Proxy | None", _Pool]):
     are_closed = False
 
     async def aclose(self) -> None:
-        """Close all connections."""
         self.are_closed = True
         while self:
             await self.popitem()[1].session.close()

@@ -197,7 +197,6 @@ class DiskCache:
             self._run(lambda connection: connection.executescript("DELETE FROM answers; VACUUM"))
 
     def count(self, kind: str, *, hit: bool) -> None:
-        """Count a hit or a miss."""
         with self._lock:
             (self.hits if hit else self.misses)[kind] += 1
 

@@ -54,17 +54,14 @@ class EmbeddedLedger(Source):
 
     @property
     def world(self) -> World:
-        """The world that requests are passed to."""
         return self.gateway.world
 
     @property
     def faults(self) -> Faults:
-        """The injected faults."""
         return self.gateway.faults
 
     @property
     def liquid_tokens(self) -> tuple[str, ...]:
-        """The liquid staking tokens of the world."""
         tokens = self.world.summary.contracts.get("liquid", ())
         return (tokens,) if isinstance(tokens, str) else tuple(tokens)
 
@@ -141,13 +138,11 @@ class CallerClock:
 
 
 def local_request(method: str, url: str, headers: dict[str, str], body: bytes) -> HttpRequest:
-    """Build a request to the gateway."""
     parts = urlsplit(url)
     return HttpRequest(method, parts.path, parts.query, headers, body)
 
 
 def open_local(world: str | World, *, size: int | None = None, seed: int = 0) -> EmbeddedLedger:
-    """Open a world by its name, or use an open world."""
     if isinstance(world, World):
         if size is not None or seed:
             msg = "size and seed are for a world's name, not for an open world"
@@ -159,7 +154,6 @@ def open_local(world: str | World, *, size: int | None = None, seed: int = 0) ->
 
 
 def open_fork(read: Callable[[str, Any], Any], network: str, block_hash: str) -> EmbeddedLedger:
-    """Open a world that continues a network from a block."""
     return EmbeddedLedger(ForkedWorld(read, network, block_hash), name=f"fork of {network}")
 
 

@@ -114,7 +114,6 @@ class RawRequest(NamedTuple):
 
     @property
     def method(self) -> str:
-        """The method of HTTP."""
         return "GET" if self.body is None else "POST"
 
 
@@ -124,7 +123,6 @@ def http_response(
     body: bytes,
     give_up: Callable[[], Awaitable[None]] | None = None,
 ) -> Response:
-    """Return a response with its unpacked body and the headers that are used."""
     pause = parse_retry_after(headers.get("retry-after"))
     return Response(body, status, pause, give_up, location=headers.get("location"))
 

@@ -70,7 +70,6 @@ class HttpTransport(Transport):
         self._has_custom_transport = settings.transport is not None
 
     async def aclose(self) -> None:
-        """Close the connections."""
         await self._connections.aclose()
 
     async def exchange(self, exchange: Exchange) -> Response | LedgerError:

@@ -64,7 +64,6 @@ class HttpxConnections(Connections):
         self._outcomes: set[asyncio.Future[Any]] = set()  # results of running threads
 
     async def send(self, request: RawRequest) -> Response:
-        """Send a request, and return its response."""
         seconds = request.deadline - time.monotonic()
         try:
             async with asyncio.timeout(seconds):

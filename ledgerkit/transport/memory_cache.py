@@ -37,7 +37,6 @@ class MemoryCache:
                 self._drop(next(iter(self._entries)))
 
     def clear(self) -> None:
-        """Drop all bodies."""
         with self._lock:
             self._entries.clear()
             self._free_bytes = self._max_bytes

@@ -76,7 +76,6 @@ class Network:
 
     @property
     def addresses(self) -> dict[Surface, str]:
-        """The addresses of all surfaces that have one."""
         return {surface: url for surface in SURFACES if (url := self.address(surface))}
 
     def address(self, surface: Surface) -> str | None:
@@ -99,7 +98,6 @@ class Network:
         return url
 
     def archive_address(self, height: int) -> str:
-        """Return the address of the block archive for a height."""
         for stop, url in self.archive_urls:
             if stop is None or height < stop:
                 return url
@@ -334,7 +332,6 @@ _proxy = lru_cache(maxsize=8)(Proxy)
 
 
 def proxy_for(url: str) -> Proxy | None:
-    """Return the proxy that the environment sets for an address."""
     parts = urlsplit(url)
     if is_loopback(url) or proxy_bypass(parts.hostname or ""):
         return None

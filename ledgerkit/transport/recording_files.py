@@ -163,7 +163,6 @@ class RecordWriter:
         self._is_whole = True
 
     def close(self) -> None:
-        """End the last frame, and close the file."""
         is_whole, self._is_whole = self._is_whole, False
         if not self._file.closed:
             with self._file:
@@ -289,7 +288,6 @@ class RecordFile:
             start = frame.end
 
     def read(self, position: Position) -> Record:
-        """Read one record again."""
         data = self._frames.get(position.frame)
         if data is None:
             data = self._unpack(position.frame, MAX_RECORD_BYTES + FRAME_BYTES).data
@@ -378,7 +376,6 @@ def _compressor() -> Any:
 
 
 def _digest(previous: bytes, *parts: bytes) -> bytes:
-    """Return the digest of the previous digest and some bytes."""
     digest = hashlib.blake2b(previous, digest_size=_DIGEST_BYTES)
     for part in parts:
         digest.update(part)

@@ -84,7 +84,6 @@ class Replay(Transport):
         return len(self._keys)
 
     async def exchange(self, exchange: Exchange) -> Response | LedgerError:
-        """Return the recorded response."""
         record, is_new = self._next_record(request_of(exchange, self.network).key)
         if record is None:
             return self._not_recorded(f"{self.path} has no answer to", exchange.call.request)
@@ -169,7 +168,6 @@ def recorded_network(network: Network) -> RecordedNetwork:
 
 
 def replayed_network(path: Path, recorded: RecordedNetwork) -> Network:
-    """Return the network of a recording."""
     urls: dict[str, Any] = {f"{surface}_url": None for surface in networks.SURFACES}
     try:
         if error := networks.name_error(recorded.name):

@@ -60,7 +60,6 @@ class BodyReader:
                 raise
 
     def unpack(self) -> None:
-        """Unpack the received bytes."""
         while self._packed:
             self._unpack_step()
 

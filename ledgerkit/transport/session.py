@@ -194,7 +194,6 @@ class Session:
     # One call or many ---------------------------------------------------------------------
 
     def send(self, call: Call[T]) -> T:
-        """Send one call and return its decoded response."""
         self.ready()
         value: T | LedgerError = self._run(self.answer(call))
         if isinstance(value, LedgerError):
@@ -583,7 +582,6 @@ class Reader:
         self._in_flight: dict[Any, asyncio.Task[Any]] = {}
 
     async def answer(self, call: Call[T]) -> T | LedgerError:
-        """Return the value of a call, or its error."""
         if self._in_process:
             return cast("T | LedgerError", await self._answer(call))
         task = self._in_flight.get(call.key)

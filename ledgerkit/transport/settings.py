@@ -174,7 +174,6 @@ class Settings:
         return networks.per_minute(self.network.host(surface), has_key=self.key is not None)
 
     def limit(self, surface: Surface) -> Limit:
-        """Return the limit of requests to the host of a surface."""
         per_minute = self.per_minute(surface) if self.polite else None
         if per_minute is None:
             return Limit(self.rate)

@@ -30,7 +30,6 @@ def check_range(result: Result, *, signed: bool) -> tuple[Planes, Flags]:
 
 
 def add(a: Planes, b: Planes) -> Result:
-    """Add."""
     words, carry = planes.add(a[:2], b[:2])
     if len(a) == len(b) == 2:  # noqa: PLR2004 - no sign
         return words, carry
@@ -38,7 +37,6 @@ def add(a: Planes, b: Planes) -> Result:
 
 
 def subtract(a: Planes, b: Planes) -> Result:
-    """Subtract."""
     borrow = planes.less(a[:2], b[:2])
     return planes.subtract(a[:2], b[:2]), _ones(b) - _ones(a) - borrow.view(np.int8)
 
@@ -48,7 +46,6 @@ def _ones(values: Planes) -> Any:
 
 
 def multiply(a: Planes, b: Planes) -> Result:
-    """Multiply."""
     words, over = planes.multiply(planes.magnitudes(a), planes.magnitudes(b))
     return _with_sign(words, over, planes.flags(a) ^ planes.flags(b))
 
@@ -78,7 +75,6 @@ def divide(a: Planes, b: Planes) -> tuple[Result, Result]:
 
 
 def power(a: Planes, b: Planes) -> Result:
-    """Raise to powers that are not negative."""
     words, over = planes.power(planes.magnitudes(a), b[:2])
     return _with_sign(words, over, planes.flags(a) & (b[1] & np.uint64(1) != 0))
 

@@ -120,7 +120,6 @@ def _words(array: Any) -> np.ndarray:
 
 
 def missing(array: Any) -> np.ndarray:
-    """Return the mask of an array, True where a value is missing."""
     mask: np.ndarray = array.is_null().to_numpy(zero_copy_only=False)
     return mask
 

@@ -173,7 +173,6 @@ def _format_block(hi: Words, lo: Words) -> list[str]:
 
 
 def _split_eights(hi: Words, lo: Words) -> list[Words]:
-    """Split values into numbers of eight digits, the leading ones first."""
     values: Planes = (hi, lo)
     eights: list[Words] = []
     while not eights or values[0].any() or values[1].any():

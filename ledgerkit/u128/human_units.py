@@ -169,7 +169,6 @@ def amount_format(
     units.amount_text(0, decimals, unit, digits)
 
     def format_amount(value: Any) -> str:
-        """Format one amount."""
         if is_missing(value):
             return _MISSING
         number = units.amount_text(value, decimals, "", digits).replace(",", thousands)

@@ -80,7 +80,6 @@ def to_arrow(values: Iterable[Any], missing: Any) -> Any:
 
 
 def from_arrow(column: Any, missing: Any) -> list[Any]:
-    """Return the values of a column of JSON text."""
     return [missing if text is None else decode(text) for text in column.to_pylist()]
 
 
@@ -147,7 +146,6 @@ def _needs_json(values: list[Any]) -> bool:
 
 
 def _is_exact(value: Any, *, is_member: bool = False) -> bool:
-    """Return True for a value that JSON keeps unchanged."""
     if isinstance(value, dict):
         return all(
             type(key) is str and _is_exact(member, is_member=True) for key, member in value.items()

@@ -43,7 +43,6 @@ class Operand(NamedTuple):
     ints: Objects | None = None
 
     def to_ints(self) -> Any:
-        """Convert to Python ints."""
         return self.ints if self.planes is None else planes.to_ints(self.planes)
 
 

@@ -146,7 +146,6 @@ def _as_int(value: Any) -> int:
 
 
 def hashes(values: Planes, mask: Flags, key: str) -> Words:
-    """Hash each value by both halves."""
     hi, lo = (pd.util.hash_array(words, hash_key=key) for words in values[:2])
     hashed: Words = _mix((hi, lo, *values[2:]))
     hashed[mask] = _ODD

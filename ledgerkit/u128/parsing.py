@@ -58,7 +58,6 @@ def read_ints(values: Any) -> tuple[Planes, Flags]:
 
 
 def objects(values: Any) -> Objects:
-    """Convert values to an array of Python objects."""
     if hasattr(values, "dtype"):
         return np.asarray(values, dtype=object)
     listed = list(values)
@@ -71,7 +70,6 @@ def as_list(other: Any) -> Any:
 
 
 def missing_in(values: Any) -> Flags:
-    """Return where values are missing."""
     return np.array(pd.isna(values), dtype=np.bool_)
 
 

@@ -64,12 +64,10 @@ def flags(values: Planes) -> Any:
 
 
 def signed(values: Planes) -> Planes:
-    """Return planes of i129."""
     return values if len(values) > 2 else (*values, np.zeros(len(values[0]), dtype=np.bool_))  # noqa: PLR2004 - as above
 
 
 def magnitudes(values: Planes) -> Planes:
-    """Return the absolute values."""
     return negate(values[:2], values[2]) if len(values) > 2 else values  # noqa: PLR2004 - as above
 
 
@@ -120,7 +118,6 @@ def _from_unsigned(values: Sequence[int]) -> Planes:
 
 
 def to_ints(values: Planes) -> Objects:
-    """Convert to Python ints."""
     hi, lo = values[:2]
     ints: Objects = hi.astype(object) if hi.any() else lo.astype(object)
     if hi.any():
@@ -326,7 +323,6 @@ def power(a: Planes, b: Planes) -> tuple[Planes, Flags]:
 
 
 def take(values: Planes, rows: Any) -> Planes:
-    """Select rows."""
     return tuple(plane[rows] for plane in values)
 
 
@@ -336,7 +332,6 @@ def join(columns: Sequence[Planes]) -> Planes:
 
 
 def less(a: Planes, b: Planes) -> Flags:
-    """Return where a < b."""
     is_less: Flags = (a[0] < b[0]) | ((a[0] == b[0]) & (a[1] < b[1]))
     if len(a) > 2 or len(b) > 2:  # noqa: PLR2004 - one has a sign
         is_less = (flags(a) & ~flags(b)) | ((flags(a) == flags(b)) & is_less)
@@ -344,7 +339,6 @@ def less(a: Planes, b: Planes) -> Flags:
 
 
 def equal(a: Planes, b: Planes) -> Flags:
-    """Return where a == b."""
     is_equal: Flags = (a[0] == b[0]) & (a[1] == b[1])
     if len(a) > 2 or len(b) > 2:  # noqa: PLR2004 - one has a sign
         is_equal &= flags(a) == flags(b)

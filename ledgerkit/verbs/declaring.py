@@ -103,7 +103,6 @@ def verb(function: F) -> F:
 
 
 def shared_parameters(function: F) -> F:
-    """Add the shared parameters to the docstring of a function."""
     names = inspect.signature(function).parameters
 
     def add(sections: dict[str, str]) -> None:

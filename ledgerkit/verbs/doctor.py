@@ -153,8 +153,6 @@ def _send_calls(ledger: Ledger, calls: Sequence[Call[Any]]) -> list[_Check]:
 
 
 def _timed_call(check: _Check, start: float) -> Call[Any]:
-    """Return the call of a check, which stores the response and its time in the check."""
-
     def read(response: Response) -> Any:
         check.response, check.seconds = response, time.monotonic() - start
         value = check.call.read(response)

@@ -69,7 +69,6 @@ class Fetcher:
         )
 
     def fail(self, subject: str, error: LedgerError) -> None:
-        """Raise an error, or add it to the failures."""
         if self.on_error == "raise":
             with newest_block_in_errors(self.ledger):
                 raise error
@@ -150,7 +149,6 @@ def read_frame(
 def sourced_frame(
     ledger: Ledger, build: Callable[[], pd.DataFrame], source: str, **read_at: object
 ) -> pd.DataFrame:
-    """Build the frame of one response and add its provenance."""
     with request_in_errors(source):
         frame = build()
     frame.attrs.update(provenance(ledger, source, **read_at))

@@ -113,12 +113,10 @@ class NftPages:
             open_ids = self._add(self.fetcher.fetch(calls, "NFT tokens"))
 
     def rows(self, account_ids: Iterable[str]) -> list[tuple[str, chain.NftToken]]:
-        """List the tokens of accounts that could be read."""
         listed = [(a, entry.token) for a in account_ids for entry in self.listed[a].values()]
         return [(account_id, token) for account_id, token in listed if token is not None]
 
     def notes(self, account_ids: Iterable[str]) -> list[str]:
-        """List what could not be read."""
         unread = [m for a in account_ids for entry in self.listed[a].values() for m in entry.unread]
         if not unread:
             return self._notes

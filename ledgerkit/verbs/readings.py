@@ -29,7 +29,6 @@ REFUSED = (errors.ContractError, errors.UnknownAccountError)
 
 
 def state_call(account_id: str, at: BlockReference) -> Call[Reading]:
-    """Build the call for the balance and storage of an account."""
     call = rpc.view_account(account_id, at)
 
     def read(response: Response) -> Reading:
@@ -80,8 +79,6 @@ def _balance_of(
 
 
 def stake_call(account_id: str, pool_id: str, at: BlockReference) -> Call[Reading]:
-    """Build the call for the stake with a pool."""
-
     def decode(result: chain.CallResult, request: str) -> Reading:
         position = staking_position(result, request)
         return Reading(

@@ -116,7 +116,6 @@ class SamplingRange:
 def check_range(
     start: object, stop: object, every: object, *, readings_per_point: int
 ) -> SamplingRange:
-    """Check a range and its spacing."""
     start, stop = validation.period_ends(start, stop)
     ends = validation.block_reference(start, "start"), validation.block_reference(stop, "stop")
     sampling = SamplingRange(*ends, _check_spacing(every), max(1, readings_per_point))

@@ -189,8 +189,6 @@ def _block_reader(
     of_shard: Callable[[Shard], pd.DataFrame],
     otherwise: Reader,
 ) -> Reader:
-    """Build the reader of a view of block documents, of their shards, and of other responses."""
-
     def read_body(body: bytes, kind: Kind | None) -> pd.DataFrame:
         if kind is document_kinds.WHOLE_BLOCK:
             return of_block(decode_document(body, _REQUEST))

@@ -282,7 +282,6 @@ class _TransferPages:
     def call(
         self, window: Window, *, from_end: bool = False, token: str | None = None
     ) -> Call[Transfers]:
-        """Build the call for a page in a window of milliseconds."""
         return services.transfers_page(
             self.account_id,
             from_ms=window[0],

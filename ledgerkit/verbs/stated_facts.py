@@ -95,7 +95,6 @@ def _transaction_notes(result: TxResult, by_id: Mapping[str, ExecutionOutcome]) 
 
 
 def _last_status(outcome: ExecutionOutcome, by_id: Mapping[str, ExecutionOutcome]) -> Any:
-    """Return the status of the outcome that decides the status of a transaction."""
     # Source: nearcore, chain/chain/src/chain.rs, get_execution_status.
     status = outcome.outcome.status
     while isinstance(status, Status) and (ran := by_id.get(status.success_receipt_id or "")):

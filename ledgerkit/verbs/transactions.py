@@ -193,7 +193,6 @@ def verify(
 
 
 def find_trace(id_: str, ledger: Ledger) -> Trace:
-    """Return the trace of a transaction, by its hash or the id of one of its receipts."""
     key = _check_key(id_, None)
     try:
         return _read_trace(ledger, key)

@@ -39,7 +39,6 @@ def file_bytes(frame: pd.DataFrame, path: Path) -> bytes:
 
 
 def available() -> dict[str, str]:
-    """Return the endings of the formats whose libraries are installed, and their names."""
     return {end: form.label for end, form in FORMATS.items() if find_spec(form.library)}
 
 

@@ -123,7 +123,6 @@ class ReceiptDetails:
 
     @cached_property
     def _results(self) -> dict[str, str]:
-        """The return values that are not empty, in base64, by receipt."""
         statuses = (
             (outcome.id, getattr(outcome.outcome.status, "success_value", None))
             for outcome in self._tx.result.outcomes

@@ -125,7 +125,6 @@ class Window:
         }
 
     def _panel(self, message: Message) -> Panel:
-        """Return the panel that a message names, or the open one."""
         named = (panel for panel in self.panels if panel.title == message.get("panel"))
         return next(named, self.selected)
 
@@ -286,7 +285,6 @@ def network_badge(ledger: Ledger | None) -> dict[str, str]:
 
 
 def name_badge(name: str) -> dict[str, str]:
-    """Return the badge of a network by its name alone."""
     note = ": embedded ledger, invented data" if name == networks.LOCAL else ""
     kind = name if name in networks.PRESETS else "custom" if name else "none"
     return {"kind": kind, "text": f"{cut(name)}{note}"}

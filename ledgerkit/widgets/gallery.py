@@ -94,7 +94,6 @@ class NftGallery(Panel):
 def _read_tokens(
     account_id: str, contract_id: str, ledger: Ledger
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Read the tokens of one collection, and its error, with the contract as its subject."""
     owned, failed = tokens.nft_tokens(
         account_id, contract_id, on_error="collect", progress=False, ledger=ledger
     )

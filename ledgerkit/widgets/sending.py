@@ -29,7 +29,6 @@ _MAYBE_SENT = (
 
 
 def refuse_public(ledger: Ledger) -> Ledger:
-    """Check that a ledger is the embedded one or testnet, and return it."""
     # The sending verbs also check the chain id of the node, which a name alone does not prove.
     if ledger.network.name not in ALLOWED:
         raise InvalidRequestError(
@@ -43,7 +42,6 @@ def refuse_public(ledger: Ledger) -> Ledger:
 
 
 def secret_key_field() -> SecretField:
-    """Build a field for a secret key."""
     return SecretField("Secret key", signers.seal)
 
 

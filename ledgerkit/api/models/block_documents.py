@@ -321,7 +321,6 @@ def decode_shard(body: bytes, request: str) -> Shard:
 
 
 def decode_chunk(body: bytes, request: str) -> chain.Chunk:
-    """Decode one chunk of a block, and return it in the form of a node."""
     chunk: Chunk = _decode(_CHUNK, body, request)
     return chunk.as_node_sends()
 

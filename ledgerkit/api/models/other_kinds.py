@@ -60,7 +60,6 @@ class OtherTransaction(NamedTuple):
 
     @property
     def kind(self) -> str:
-        """Its kind, recognized by its members."""
         # Source: near-jsonrpc-client, models of 2026-10, EccTransactionView.
         is_call = isinstance(self.content, dict) and {"contract_id", "payload"} <= set(self.content)
         return "external_contract_call" if is_call else "unknown"
@@ -151,6 +150,5 @@ def _tag_cause(cause: object) -> object:
 
 
 def _wrap_change(change: Any) -> dict[str, Any]:
-    """Return the account of a change of state of an undeclared kind."""
     account_id = change.get("account_id") if isinstance(change, dict) else None
     return {"account_id": account_id if isinstance(account_id, str) else None}

@@ -19,12 +19,10 @@ _INTEGER = re.compile(r"-?[0-9]{1,39}")
 
 
 def indexed_asset(asset: str) -> str:
-    """Return the name that the Transfers API has for an asset."""
     return NATIVE if asset == "near" else asset
 
 
 def integer(value: str | int, member: str) -> int:
-    """Return an integer that a service sends as decimal text, or as a number."""
     if isinstance(value, int):
         return value
     if not _INTEGER.fullmatch(value):

@@ -342,7 +342,6 @@ class DecodedList(LongList[T]):
     path: str = "$.receipts"
 
     def pieces(self) -> Iterable[Sequence[T]]:
-        """Return all elements as one piece."""
         return [self.elements]
 
 
@@ -363,12 +362,10 @@ class TxResult:
     is_indexed: bool = False  # a document of the Transactions API, not a node's result
 
     def created_ids(self) -> list[str]:
-        """List the receipts that the transaction itself created."""
         first = self.transaction_outcome
         return (first.outcome.receipt_ids or []) if first else []
 
     def receipt_ids(self) -> set[str]:
-        """Return the ids of the receipts that ran."""
         return {outcome.id for outcome in self.outcomes}
 
     def block_hashes(self) -> list[str]:
@@ -420,7 +417,6 @@ class TransactionResponse(NamedTuple):
 
     @property
     def transaction(self) -> Transaction | None:
-        """The transaction itself, if the response has it."""
         return self.result.transaction
 
 

@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 
 
 def resolve(world: World, reference: Reference) -> Block | None:
-    """Return the block of a reference, or None."""
     chain, value = world.chain, reference.value
     if isinstance(value, int):
         return chain.by_height(value)

@@ -47,7 +47,6 @@ def status(world: World) -> Object:
 
 
 def version() -> Object:
-    """Return the version of the node."""
     return {"version": VERSION, "build": "localnet", "commit": "", "rustc_version": ""}
 
 
@@ -91,7 +90,6 @@ def _sync_info(world: World, head: Block) -> Object:
 
 
 def metrics(world: World) -> str:
-    """Return a few metrics in the Prometheus text format."""
     chain = world.chain
     gauges = {
         "near_block_height_head": ("Height of the current head of the blockchain", chain.head),

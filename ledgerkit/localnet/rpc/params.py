@@ -36,7 +36,6 @@ class Reference(Struct, frozen=True):
 
     @property
     def as_sent(self) -> Members:
-        """The reference as a JSON object."""
         return {self.kind: self.value}
 
 
@@ -44,7 +43,6 @@ LATEST = Reference("finality", "optimistic")
 
 
 def error(message: str) -> ParseError:
-    """Build the error for params that cannot be parsed."""
     return ParseError(FAILED + message)
 
 
@@ -52,14 +50,12 @@ def error(message: str) -> ParseError:
 
 
 def members(params: Any) -> Members:
-    """Return params that are an object."""
     if isinstance(params, dict):
         return params
     raise _unexpected(params, "a map")
 
 
 def variant(value: Any) -> tuple[str, Any]:
-    """Read an object with one member: its name and its value."""
     if len(members(value)) != 1:
         raise error("invalid value: map, expected map with a single key")
     [(name, contents)] = value.items()
@@ -67,7 +63,6 @@ def variant(value: Any) -> tuple[str, Any]:
 
 
 def member(params: Members, name: str, read: Read[T]) -> T:
-    """Read a required member."""
     if name not in params:
         raise error(f"missing field `{name}`")
     return read(params[name])
@@ -93,19 +88,16 @@ def pair(params: Any) -> list[Any] | None:
 
 
 def anything(value: Any) -> Any:
-    """Return a value as it is."""
     return value
 
 
 def text(value: Any) -> str:
-    """Read a string."""
     if isinstance(value, str):
         return value
     raise _unexpected(value, "a string")
 
 
 def boolean(value: Any) -> bool:
-    """Read a boolean."""
     if isinstance(value, bool):
         return value
     raise _unexpected(value, "a boolean")
@@ -117,7 +109,6 @@ def u64(value: Any) -> int:
 
 
 def limit(value: Any) -> int:
-    """Read the length of a page."""
     return _integer(value, range(1, U32_MAX + 1), "a nonzero u32")
 
 
@@ -153,7 +144,6 @@ def one_of(names: tuple[str, ...]) -> Read[str]:
 
 
 def account_id(value: Any) -> AccountId:
-    """Read an account id."""
     name = text(value)
     if is_account_id(name):
         return AccountId(name)
@@ -181,7 +171,6 @@ def account_rule(name: str) -> str:
 
 
 def crypto_hash(value: Any) -> CryptoHash:
-    """Read a hash."""
     data = text(value)
     try:
         return CryptoHash(data)
@@ -219,7 +208,6 @@ def base58_rule(data: str) -> str | None:
 
 
 def base64(value: Any) -> bytes:
-    """Decode base64."""
     data = text(value)
     try:
         return binascii.a2b_base64(data, strict_mode=True)
@@ -236,7 +224,6 @@ def _base64_rule(data: str) -> str:
 
 
 def block_id(value: Any) -> int | CryptoHash:
-    """Read a block's height or hash."""
     if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= U64_MAX:
         return value
     try:
@@ -258,7 +245,6 @@ def reference(params: Members) -> Reference:
 
 
 def lone_reference(params: Any) -> Reference:
-    """Read params that are a block reference only."""
     items = single(params)
     if items is not None:
         return Reference("block_id", block_id(items[0]))

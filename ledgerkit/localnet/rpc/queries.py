@@ -54,7 +54,6 @@ class Snapshot:
     def error(
         self, cause: str, data: str, *, query_message: str | None = None, **info: Any
     ) -> HandlerError:
-        """Build an error that contains the block."""
         return HandlerError(
             cause, data, info | block_members(self.block), query_message=query_message
         )

@@ -60,7 +60,6 @@ def seeded_key(seed: str) -> SecretKey:
 def new_genesis(
     chain_id: str, validator_id: str, validator_key: PublicKey, epoch_length: int
 ) -> dict[str, Any]:
-    """Build the genesis of a new chain: a validator, and the account of the treasury."""
     treasury_key = seeded_key(_TREASURY).public_key
     return {
         "protocol_version": fees.PROFILES[Settings().profile].version,
@@ -140,7 +139,6 @@ def _new_account(account_id: str, public_key: PublicKey, locked: int) -> list[di
 
 
 def refuse(member: str, value: Any, expected: str) -> InvalidRequestError:
-    """Build the refusal of a member of the file."""
     return InvalidRequestError.refuse(f"{FILE}: {member}", value, expected)
 
 
@@ -291,7 +289,6 @@ def _accounts_by_id(records: list[StateRecord]) -> dict[str, Account]:
 
 
 def _check_stakes(accounts: dict[str, Account], stakes: dict[str, int]) -> None:
-    """Check that the validators are the accounts with a locked amount."""
     staked = {name: account.locked for name, account in accounts.items() if account.locked}
     if not stakes or stakes != staked:
         expected = "the accounts whose records have an amount locked, with those amounts"

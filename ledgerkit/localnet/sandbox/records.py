@@ -89,7 +89,6 @@ def state_record(value: Any) -> StateRecord:
 
 
 def account(value: Any) -> Account:
-    """Read an account."""
     members = read.members(value)
     version = read.optional(members, "version", read.one_of(_VERSIONS)) or "V1"
     code_hash = read.member(members, "code_hash", read.crypto_hash)
@@ -111,7 +110,6 @@ def account(value: Any) -> Account:
 
 
 def access_key(value: Any) -> AccessKey:
-    """Read an access key."""
     members = read.members(value)
     nonce = read.member(members, "nonce", read.u64)
     return AccessKey(nonce, read.member(members, "permission", _permission))

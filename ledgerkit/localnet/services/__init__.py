@@ -35,7 +35,6 @@ _RESPOND: dict[Service, Respond] = {
 
 
 def service_of(path: str) -> Service | None:
-    """Return the service that serves a path, or None."""
     begin, *names = path.split("/", 2)
     return _BY_NAME.get(names[0]) if not begin and len(names) > 1 else None
 

@@ -85,7 +85,6 @@ def _redirect(path: str, *headers: Header) -> HttpResponse:
 
 
 def _redirect_to_last(world: World, finality: str, suffix: str) -> HttpResponse:
-    """Redirect to the last block, with the remaining path and the query."""
     if finality == "final":
         return _redirect(f"/v0/block/{world.chain.final.height}{suffix}")
     if finality == "optimistic":
@@ -193,7 +192,6 @@ def indexer_block(world: World, params: Any) -> Object:
 
 
 def document(world: World, block: Block) -> Object:
-    """Build the document of a block."""
     shards: list[list[Object]] = [[] for _ in block.chunks]
     for receipt, outcome in world.executions(block):
         execution = {

@@ -29,7 +29,6 @@ _Object = dict[str, Any]
 
 
 def account_row(account_id: str, transaction: IndexedTransaction) -> _Object:
-    """Build the row of an account's transaction."""
     roles = transaction.roles[account_id]
     return {
         "account_id": account_id,
@@ -49,7 +48,6 @@ def _position(transaction: IndexedTransaction) -> _Object:
 
 
 def transaction_row(world: World, transaction: IndexedTransaction) -> _Object:
-    """Build the row of a block's transaction."""
     tx = transaction.record.signed.transaction
     real_signer_id, real_receiver_id = transaction.real_accounts
     # The indexer counts the receipts only, not the transaction's own gas.
@@ -95,7 +93,6 @@ def receipt_row(world: World, row: ReceiptRow) -> _Object:
 
 
 def block_row(entry: IndexedBlock, version: int) -> _Object:
-    """Build the row of a block at a protocol version."""
     block = entry.block
     return {
         "block_height": block.height,
@@ -152,7 +149,6 @@ def _outcome(outcome: Outcome, block: Block, index: int) -> _Object:
 
 
 def _receipt(appearance: Appearance) -> _Object:
-    """Build a receipt with the block of its first appearance."""
     members, block = rpc_json.receipt(appearance.receipt), appearance.block
     contents = members["receipt"].get("Action", {})
     if contents.get("refund_to", "") is None:

@@ -57,7 +57,6 @@ class KeyValueIndex(BlockFollower):
         self.by_key: dict[str, list[KeyValueRow]] = defaultdict(list)
 
     def of_writer(self, writer_id: str, account_id: str | None = None) -> list[KeyValueRow]:
-        """List the rows of a writer, in one contract or in all."""
         rows = self.by_writer.get(writer_id, ())
         return [row for row in rows if account_id in (None, row.current_account_id)]
 

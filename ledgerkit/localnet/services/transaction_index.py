@@ -153,7 +153,6 @@ class TransactionIndex(BlockFollower):
     # Reading -----------------------------------------------------------------------------
 
     def transaction(self, tx_hash: CryptoHash) -> IndexedTransaction | None:
-        """Return a transaction with an executed receipt, or None."""
         transaction = self._transactions.get(tx_hash)
         return transaction if transaction is not None and transaction.receipts else None
 

@@ -134,7 +134,6 @@ class _AccountView:
         self._values: dict[tuple[str, str, bytes, int], Any] = {}
 
     def members(self, row: Row) -> dict[str, Any]:
-        """Return the members of a row."""
         block = self._world.chain.by_height(row.block_height)
         start = None if block is None else block.prev_height
         return {

@@ -66,5 +66,4 @@ class _Prehashed:
         self.digest_size = len(digest)
 
     def digest(self) -> bytes:
-        """Return the hash."""
         return self._digest

@@ -252,12 +252,10 @@ class _Call:
     # The guest's memory.
 
     def read(self, address: int, length: int) -> bytes:
-        """Read bytes of the memory."""
         self._check_bounds(address, length)
         return bytes(self._memory.read(self._store, address, address + length))
 
     def write(self, address: int, data: bytes) -> None:
-        """Write bytes to the memory."""
         self._check_bounds(address, len(data))
         if data:  # wasmtime-py refuses to write nothing at the end of the memory
             self._memory.write(self._store, data, address)

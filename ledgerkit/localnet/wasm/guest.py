@@ -59,7 +59,6 @@ class Guest:
         self._register_bytes = 0
 
     def burn_instructions(self, count: int) -> None:
-        """Burn the gas of Wasm instructions."""
         self.vm.gas.burn(count * fees.REGULAR_OP, HOST, INSTRUCTIONS)
 
     # Memory and registers ----------------------------------------------------------------
@@ -71,13 +70,11 @@ class Guest:
         return self.memory.read(address, length)
 
     def write_memory(self, address: int, data: bytes) -> None:
-        """Write bytes to the memory."""
         self.burn("WRITE_MEMORY_BASE")
         self.burn("WRITE_MEMORY_BYTE", len(data))
         self.memory.write(address, data)
 
     def read_register(self, register_id: int) -> bytes:
-        """Read a register."""
         data = self._registers.get(register_id)
         if data is None:
             text = f"Accessed invalid register id: {register_id}"
@@ -118,22 +115,18 @@ class Guest:
     # Values ------------------------------------------------------------------------------
 
     def read_u128(self, address: int) -> int:
-        """Read an amount."""
         return int.from_bytes(self.read_memory(address, _U128_BYTES), "little")
 
     def write_u128(self, address: int, amount: int) -> None:
-        """Write an amount."""
         self.write_memory(address, amount.to_bytes(_U128_BYTES, "little"))
 
     def read_account_id(self, length: int, address: int) -> str:
-        """Read an account id."""
         data = self.read(length, address)
         self.burn("UTF8_DECODING_BASE")
         self.burn("UTF8_DECODING_BYTE", len(data))
         return parse_account_id(_utf8(data))
 
     def read_public_key(self, length: int, address: int) -> PublicKey:
-        """Read a public key in its Borsh encoding."""
         data = self.read(length, address)
         try:
             return PublicKey.decode(data)
@@ -142,16 +135,13 @@ class Guest:
             raise HostError(text, "InvalidPublicKey") from None
 
     def read_method_name(self, length: int, address: int) -> str:
-        """Read a method name."""
         return _method_name(self.read(length, address))
 
     def read_method_names(self, length: int, address: int) -> tuple[str, ...]:
-        """Read method names that commas separate."""
         data = self.read(length, address)
         return tuple(_method_name(name) for name in data.split(b",")) if data else ()
 
     def read_utf8(self, length: int, address: int) -> str:
-        """Read a text for a log or a panic."""
         self.burn("UTF8_DECODING_BASE")
         if length == NUL_TERMINATED:
             data = self._read_until_nul(address)
@@ -202,7 +192,6 @@ class Guest:
         return len(self.promises) - 1
 
     def promise(self, index: int) -> Promise:
-        """Return the promise of an index."""
         if index >= len(self.promises):
             text = f"{index} does not correspond to existing promises"
             raise HostError(text, "InvalidPromiseIndex", promise_idx=index)

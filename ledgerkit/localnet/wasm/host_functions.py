@@ -48,7 +48,6 @@ HOST_FUNCTIONS: dict[str, HostFunction] = {}
 
 
 def available(version: int) -> dict[str, HostFunction]:
-    """Return the host functions of a protocol version."""
     return {name: item for name, item in HOST_FUNCTIONS.items() if item.since <= version}
 
 
@@ -102,7 +101,6 @@ _PROMISE = _Argument(Guest.promise, order=2)
 
 
 def _reader(arguments: Sequence[_Argument]) -> Callable[[Guest, tuple[int, ...]], Sequence[Any]]:
-    """Build the function that reads the values of arguments from a call's numbers."""
     if all(read is None and size == 1 for read, size, *_ in arguments):
         return lambda _, numbers: numbers
     steps: list[tuple[int, int, slice, Callable[..., Any]]] = []
@@ -167,13 +165,11 @@ def _host(
 
 @_host(_NUMBER, _NUMBER, cost="BASE")
 def read_register(guest: Guest, register_id: int, address: int) -> None:
-    """Copy a register into the memory."""
     guest.write_memory(address, guest.read_register(register_id))
 
 
 @_host(_NUMBER, cost="BASE", result="i64")
 def register_len(guest: Guest, register_id: int) -> int:
-    """Return the number of bytes in a register."""
     return guest.register_length(register_id)
 
 
@@ -254,14 +250,12 @@ def current_contract_code(guest: Guest, register_id: int) -> int:
 
 @_host(_ACCOUNT_ID, _NUMBER, cost="BASE")
 def validator_stake(guest: Guest, account_id: str, stake_address: int) -> None:
-    """Write the stake of a validator, 0 for another account."""
     guest.burn("VALIDATOR_STAKE_BASE")
     guest.write_u128(stake_address, guest.vm.context.validator_stakes.get(account_id, 0))
 
 
 @_host(_NUMBER, cost="BASE")
 def validator_total_stake(guest: Guest, stake_address: int) -> None:
-    """Write the stake of all validators."""
     guest.burn("VALIDATOR_TOTAL_STAKE_BASE")
     guest.write_u128(stake_address, sum(guest.vm.context.validator_stakes.values()))
 
@@ -302,7 +296,6 @@ for _bits in (256, 384, 512):
 
 @_host(_BYTES, _NUMBER, cost="UNIVERSAL_STATE_INIT_TO_ACCOUNT_ID_BASE", since=87)
 def universal_state_init_to_account_id(guest: Guest, data: bytes, register_id: int) -> None:
-    """Write the id of the universal account of an initial state."""
     guest.burn("UNIVERSAL_STATE_INIT_TO_ACCOUNT_ID_BYTE", len(data))
     guest.write_register(register_id, universal_account_id(data).encode())
 
@@ -355,7 +348,6 @@ class _SignatureKind(NamedTuple):
     malformed_bits: int = 0  # bits of a signature's last byte
 
     def refuse(self, reason: str) -> Never:
-        """Fail for an argument."""
         text = f"{self.name.upper()} signature verification error: {reason}"
         raise HostError(text, f"{self.name.capitalize()}VerifyInvalidInput", msg=reason)
 
@@ -405,25 +397,21 @@ for _kind, _since in ((_ED25519, 0), (_P256, 85)):
 
 @_host(_BYTES)
 def value_return(guest: Guest, value: bytes) -> None:
-    """Set the result of the call."""
     guest.vm.value_return(value)
 
 
 @_host(cost="BASE")
 def panic(_: Guest) -> None:
-    """Stop with an error."""
     raise PanicError("explicit guest panic")
 
 
 @_host(_SPAN, cost="BASE")
 def panic_utf8(guest: Guest, span: tuple[int, int]) -> None:
-    """Stop with a text."""
     raise PanicError(guest.read_utf8(*span))
 
 
 @_host(_SPAN, cost="BASE")
 def log_utf8(guest: Guest, span: tuple[int, int]) -> None:
-    """Log a text."""
     guest.vm.check_log_count()
     guest.vm.add_log(guest.read_utf8(*span))
 
@@ -527,7 +515,6 @@ def promise_and(guest: Guest, address: int, count: int) -> int:
 
 @_host(_PROMISE, changes=True)
 def promise_return(guest: Guest, promise: Promise) -> None:
-    """Return the result of a promise."""
     guest.vm.promise_return(promise)
 
 
@@ -539,7 +526,6 @@ def promise_set_refund_to(_: Guest, promise: Promise, account_id: str) -> None:
 
 @_host(result="i64")
 def promise_results_count(guest: Guest) -> int:
-    """Return the number of results that this callback waited for."""
     return len(guest.vm.promise_results)
 
 
@@ -568,13 +554,11 @@ def promise_result(guest: Guest, index: int, register_id: int) -> int:
 def promise_batch_action_function_call_weight(
     _: Guest, promise: Promise, name: str, args: bytes, deposit: int, gas: int, weight: int
 ) -> None:
-    """Add a call with a share of the unused gas."""
     promise.function_call(name, args, deposit=deposit, gas=gas, weight=weight)
 
 
 @_host(*[_NUMBER] * 7)
 def promise_batch_action_function_call(guest: Guest, *call: int) -> None:
-    """Add a call."""
     promise_batch_action_function_call_weight(guest, *call, 0)
 
 
@@ -673,7 +657,6 @@ for _name, _code in (("state_init", _CODE_HASH), ("state_init_by_account_id", _A
 def set_state_init_data_entry(
     _: Guest, promise: Promise, action_index: int, key: bytes, value: bytes
 ) -> None:
-    """Add a record to an initial state."""
     promise.set_state_init_entry(action_index, key, value)
 
 

@@ -56,11 +56,9 @@ class _Bytes:
 
     @property
     def is_over(self) -> bool:
-        """True at the end."""
         return self._position >= len(self._data)
 
     def take(self, count: int) -> bytes:
-        """Read bytes."""
         end = self._position + count
         if end > len(self._data):
             raise PrepareError("Deserialization")
@@ -79,11 +77,9 @@ class _Bytes:
         raise PrepareError("Deserialization")
 
     def vector(self) -> bytes:
-        """Read bytes that follow their count."""
         return self.take(self.u32())
 
     def name(self) -> str:
-        """Read a name."""
         try:
             return self.vector().decode()
         except UnicodeDecodeError:
@@ -191,7 +187,6 @@ def _exports(section: bytes | None, start: bytes | None) -> bytes:
 
 
 def blob(data: bytes) -> bytes:
-    """Encode bytes after their count."""
     return _leb128(len(data)) + data
 
 
