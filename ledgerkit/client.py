@@ -179,8 +179,8 @@ def connect(
     key_in
         Where the key is sent: in a ``"header"``, or in the ``"query"`` as ``apiKey=``.
     world
-        The world of the embedded ledger: ``"demo"``, ``"empty"``, ``"crowd"``, or an open
-        world. None is ``"demo"``.
+        The world of the embedded ledger: ``"demo"``, ``"empty"``, ``"crowd"``,
+        ``"person"``, or an open world. None is ``"demo"``.
     size, seed
         The number of accounts, for the world ``"crowd"``; the random seed of any world.
     fork

@@ -25,7 +25,7 @@ _INVALID_CHOICE = re.compile(r"invalid choice: '(.*?)' \(choose from (.*)\)")
 SHELLS = ("bash", "zsh", "fish")
 FILES = ("IDS", "out", "before", "after", "path", "from_file", "save")
 _VALUES = {
-    "name": ("demo", "empty", "crowd"),
+    "name": ("demo", "empty", "crowd", "person"),
     "view": VIEWS["accounts"],
     **dict.fromkeys(("at", "start", "stop"), ("final", "genesis", "optimistic")),
 }

@@ -12,7 +12,7 @@ from ledgerkit.localnet.settings import Settings
 if TYPE_CHECKING:
     from ledgerkit.localnet.world import World
 
-WORLDS = ("demo", "empty", "crowd")
+WORLDS = ("demo", "empty", "crowd", "person")
 _LIVE_SETTINGS = ("api_keys", "block_time_ns", "real_time", "spec_errors", "timeout_ns")
 
 
@@ -24,7 +24,8 @@ def open_world(name: str, *, size: int | None = None, seed: int = 0, **settings:
     ----------
     name
         ``demo``: some forty accounts and their transactions. ``empty``: one account to create
-        others from. ``crowd``: many accounts, for bulk work.
+        others from. ``crowd``: many accounts, for bulk work. ``person``: one person with a wallet
+        and stakes.
     size
         The number of people in ``crowd``, 1,000 by default; the other worlds have a fixed size.
     seed
@@ -61,6 +62,10 @@ def _open(name: str, size: int | None, seed: int, changes: dict[str, Any]) -> Wo
         from ledgerkit.localnet.worlds.crowd import open_crowd
 
         return open_crowd(size, seed, changes)
+    if name == "person":
+        from ledgerkit.localnet.worlds.person import open_person
+
+        return open_person(seed, changes)
     if name == "demo":
         from ledgerkit.localnet.worlds.demo import open_demo
 

@@ -147,7 +147,7 @@ def test_a_world_opened_twice_is_the_same(demo):
     assert again.summary == demo.summary
 
 
-@pytest.mark.parametrize("name", ["empty", "demo", "crowd"])
+@pytest.mark.parametrize("name", ["empty", "demo", "crowd", "person"])
 def test_another_seed_is_another_world(name):
     """Neither the hashes nor the keys of two seeds are the same."""
     one, other = opened(name), opened(name, seed=1)
@@ -237,7 +237,7 @@ def test_accounts_come_and_go(demo):
     assert owners == ["alice.near", "uma.near", "uma.near"]
 
 
-@pytest.mark.parametrize("name", ["empty", "demo", "crowd"])
+@pytest.mark.parametrize("name", ["empty", "demo", "crowd", "person"])
 def test_published_keys_are_the_accounts_keys(name):
     """Every story's secret key fits a full access key of its account."""
     world = opened(name)
@@ -249,15 +249,30 @@ def test_published_keys_are_the_accounts_keys(name):
         assert access_key.permission == FullAccess(), story.account_id
 
 
-@pytest.mark.parametrize("name", ["empty", "demo", "crowd"])
+@pytest.mark.parametrize("name", ["empty", "demo", "crowd", "person"])
 def test_no_yocto_is_made_or_lost(name):
     """All there is was there at the beginning, but for the gas that was burnt."""
     world = opened(name)
 
     assert world.minted == 0
-    assert (world.burnt > 0) == (name == "demo")
+    assert (world.burnt > 0) == (name in {"demo", "person"})
     assert world.total_supply() == world.chain.genesis.total_supply - world.burnt
     assert world.chain.head.total_supply == world.total_supply()
+
+
+# The person --------------------------------------------------------------------------------
+
+
+def test_a_persons_transactions_succeed():
+    """Each transaction is the signer's own, and nothing in it fails."""
+    world = opened("person")
+
+    assert {tx.signer_id for tx in world.summary.transactions} >= {"maria.near"}
+    for tx in world.summary.transactions:
+        signed = world.transaction(CryptoHash(tx.tx_hash)).signed
+        assert signed.transaction.signer_id == tx.signer_id, tx.description
+        assert None not in outcomes(world, tx), tx.description
+        assert failures(world, tx) == [], tx.description
 
 
 # Empty and crowd ----------------------------------------------------------------------------
