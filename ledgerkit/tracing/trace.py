@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, Self
 
-from ledgerkit import validation
+from ledgerkit import prompt_text, validation
 from ledgerkit.api.models.actions import delegate_action
 from ledgerkit.api.models.long_documents import decode_saved
 from ledgerkit.api.models.protocol_rules import Rules, rules_of
@@ -472,6 +472,52 @@ class Trace:
         with _remedy_of_saved(is_saved=self._is_saved):
             text = explanations.explain(data, self.notes)
         return text if self._proof is None else f"{text}\n\n{self._proof.summary}"
+
+    def to_context(self, *, max_rows: int = 50, max_chars: int = 20_000) -> str:
+        """
+        Return the transaction as text for the prompt of a language model.
+
+        Amounts have all digits, with units for people beside them. Text of the chain is escaped,
+        between ``⟦`` and ``⟧``, and called data. ``ledgerkit mcp`` sends the same text to agents.
+
+        Parameters
+        ----------
+        max_rows
+            Maximum number of rows of each frame; a line names the frame that has the rest.
+        max_chars
+            About the maximum number of characters; each frame has one row at least.
+
+        Returns
+        -------
+        text
+            The explanation, and the exact `transfers`.
+
+        Raises
+        ------
+        InvalidRequestError
+            If `max_rows` or `max_chars` is no integer from 1 on.
+        DecodeError
+            If a part of the document is not as documented.
+
+        Examples
+        --------
+        >>> ledger = lk.connect("local")
+        >>> trace = lk.trace("8n1FhKEy8beosT9iYcLcWhesqQBiF63EfdZDzbjH6NCE", "alice.near")
+        >>> print(trace.to_context().splitlines()[5])
+        ⟦alice.near sent 5 NEAR to bob.near.
+        """
+        transfers = self.transfers.copy()
+        transfers.attrs["tokens"] = {
+            f"nep141:{contract_id}": [fact.decimals, fact.symbol]
+            for contract_id, fact in self._token_facts.items()
+        }
+        return prompt_text.write_context(
+            f"transaction {cut(self.tx_hash)}: {self.verdict}",
+            {"explanation": self.explain(), "transfers": transfers},
+            self._attrs,
+            max_rows=max_rows,
+            max_chars=max_chars,
+        )
 
     def headline(self, *, metadata: bool = True) -> str:
         """
