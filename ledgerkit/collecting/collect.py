@@ -3,27 +3,29 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING, Any, Literal, overload
+from typing import TYPE_CHECKING, Any, overload
 from urllib.parse import unquote
 
 from ledgerkit import client, validation
 from ledgerkit.collecting import account_sources, manifests
 from ledgerkit.collecting.accounts import VIEWS, AccountReader, call_of
-from ledgerkit.collecting.part_writer import PART_SIZE
 from ledgerkit.collecting.resuming import remaining_subjects
 from ledgerkit.collecting.run import Options, Run
 from ledgerkit.errors import InvalidRequestError
 from ledgerkit.frames.collected import INDEXED_VIEWS
+from ledgerkit.verbs.declaring import shared_parameters, with_options
 from ledgerkit.verbs.tokens import resolve_liquid_tokens
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
     from os import PathLike
+    from typing import Unpack
 
     from ledgerkit.collecting.account_sources import Source, Subject
     from ledgerkit.collecting.collection import Collection
     from ledgerkit.collecting.manifests import Commit, Manifest
     from ledgerkit.collecting.plan import Plan
+    from ledgerkit.collecting.run import Planning, Running
     from ledgerkit.collecting.storage import Folder
     from ledgerkit.ledger import Ledger
 
@@ -34,17 +36,9 @@ def collect(
     views: str | Iterable[str] = INDEXED_VIEWS,
     out: str | PathLike[str] | None = None,
     *,
-    engine: Any = "local",
-    in_flight: int | None = None,
-    rate: float | None = None,
-    resume: bool = True,
-    retry_failed: bool = False,
-    dry_run: Literal[False] = False,
     column: str = "account_id",
     liquid_tokens: Iterable[str] | None = None,
-    part_size: int = PART_SIZE,
-    progress: bool = True,
-    ledger: Ledger | None = None,
+    **options: Unpack[Running],
 ) -> Collection: ...
 @overload
 def collect(
@@ -52,34 +46,20 @@ def collect(
     views: str | Iterable[str] = INDEXED_VIEWS,
     out: str | PathLike[str] | None = None,
     *,
-    engine: Any = "local",
-    in_flight: int | None = None,
-    rate: float | None = None,
-    resume: bool = True,
-    retry_failed: bool = False,
-    dry_run: Literal[True],
     column: str = "account_id",
     liquid_tokens: Iterable[str] | None = None,
-    part_size: int = PART_SIZE,
-    progress: bool = True,
-    ledger: Ledger | None = None,
+    **options: Unpack[Planning],
 ) -> Plan: ...
+@shared_parameters
+@with_options(Options)
 def collect(
     account_ids: object,
     views: str | Iterable[str] = INDEXED_VIEWS,
     out: str | PathLike[str] | None = None,
     *,
-    engine: Any = "local",
-    in_flight: int | None = None,
-    rate: float | None = None,
-    resume: bool = True,
-    retry_failed: bool = False,
-    dry_run: bool = False,
     column: str = "account_id",
     liquid_tokens: Iterable[str] | None = None,
-    part_size: int = PART_SIZE,
-    progress: bool = True,
-    ledger: Ledger | None = None,
+    **options: Any,
 ) -> Collection | Plan:
     """
     Read any number of accounts into a Parquet dataset, in bounded memory.
@@ -100,14 +80,6 @@ def collect(
     out
         The folder to write to: a new one, or one with a run of the same views to continue; or
         an fsspec address such as ``"s3://bucket/run"``.
-    engine
-        ``"local"``, or a `dask.distributed.Client`, whose workers then send the requests and
-        write the files; they share the rate.
-    in_flight
-        Maximum number of concurrent requests; None is the ledger's limit.
-    rate
-        Maximum number of requests a second, up to the ledger's limit; None is the ledger's
-        limit. It is lowered automatically while the host rate limits requests.
     resume
         Whether to continue a run in `out`; False raises if `out` has anything in it.
     retry_failed
@@ -121,10 +93,6 @@ def collect(
     part_size
         Maximum number of accounts in one set of files. A part is stored when it is full or
         a minute old, so a killed run loses at most a minute.
-    progress
-        Whether to show a progress bar.
-    ledger
-        The ledger to read from; None is the session's default.
 
     Returns
     -------
@@ -169,18 +137,8 @@ def collect(
     2  alice.near  liquid.near  3500000000000000000000000
     """
     run = AccountRun(account_sources.source(account_ids, column), views, liquid_tokens)
-    options = Options(
-        in_flight=in_flight,
-        rate=rate,
-        resume=resume,
-        retry_failed=retry_failed,
-        progress=progress,
-        part_size=part_size,
-        engine=engine,
-    )
-    base = client.current(ledger)
-    is_planned = validation.flag(dry_run, "dry_run")
-    return (run.print_plan if is_planned else run.execute)(base, out, options)
+    checked = Options(**options)
+    return run.start(client.current(checked.ledger), out, checked)
 
 
 class SourceRun(Run):

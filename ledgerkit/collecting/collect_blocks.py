@@ -13,22 +13,23 @@ from ledgerkit.block_data.reading import LOOK_AHEAD
 from ledgerkit.collecting import manifests
 from ledgerkit.collecting.account_sources import height_subject
 from ledgerkit.collecting.blocks import BlockReader, DocumentReader
-from ledgerkit.collecting.part_writer import PART_SIZE
 from ledgerkit.collecting.run import Options, Run
 from ledgerkit.errors import InvalidRequestError
 from ledgerkit.frames import collected
 from ledgerkit.frames.collected import TRACED
-from ledgerkit.verbs.declaring import shared_parameters
+from ledgerkit.verbs.declaring import shared_parameters, with_options
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
     from os import PathLike
+    from typing import Unpack
 
     from ledgerkit.api.models.chain import BlockHeader
     from ledgerkit.collecting.account_sources import Subject
     from ledgerkit.collecting.collection import Collection
     from ledgerkit.collecting.manifests import Commit, Manifest
     from ledgerkit.collecting.plan import Plan
+    from ledgerkit.collecting.run import Planning, Running
     from ledgerkit.collecting.storage import Folder
     from ledgerkit.intervals import Ends
     from ledgerkit.ledger import Ledger
@@ -46,15 +47,7 @@ def collect_blocks(
     source: BlockSource | None = None,
     verify: bool = False,
     workers: int | None = None,
-    engine: Any = "local",
-    in_flight: int | None = None,
-    rate: float | None = None,
-    resume: bool = True,
-    retry_failed: bool = False,
-    dry_run: Literal[False] = False,
-    part_size: int = PART_SIZE,
-    progress: bool = True,
-    ledger: Ledger | None = None,
+    **options: Unpack[Running],
 ) -> Collection: ...
 @overload
 def collect_blocks(
@@ -66,17 +59,10 @@ def collect_blocks(
     source: BlockSource | None = None,
     verify: bool = False,
     workers: int | None = None,
-    engine: Any = "local",
-    in_flight: int | None = None,
-    rate: float | None = None,
-    resume: bool = True,
-    retry_failed: bool = False,
-    dry_run: Literal[True],
-    part_size: int = PART_SIZE,
-    progress: bool = True,
-    ledger: Ledger | None = None,
+    **options: Unpack[Planning],
 ) -> Plan: ...
 @shared_parameters
+@with_options(Options)
 def collect_blocks(
     start: object,
     stop: object = None,
@@ -86,15 +72,7 @@ def collect_blocks(
     source: BlockSource | None = None,
     verify: bool = False,
     workers: int | None = None,
-    engine: Any = "local",
-    in_flight: int | None = None,
-    rate: float | None = None,
-    resume: bool = True,
-    retry_failed: bool = False,
-    dry_run: bool = False,
-    part_size: int = PART_SIZE,
-    progress: bool = True,
-    ledger: Ledger | None = None,
+    **options: Any,
 ) -> Collection | Plan:
     """
     Read the final blocks from `start` to before `stop`, and their contents, into a Parquet dataset.
@@ -133,14 +111,6 @@ def collect_blocks(
     workers
         Number of processes of this machine to read and write with; they share the rate. It needs
         ``ledgerkit[dask]``; in a script, call it below ``if __name__ == "__main__":``.
-    engine
-        ``"local"``, or a `dask.distributed.Client`, whose workers then send the requests and
-        write the files; they share the rate.
-    in_flight
-        Maximum number of concurrent requests; None is the ledger's limit.
-    rate
-        Maximum number of requests a second, up to the ledger's limit; None is the ledger's
-        limit.
     resume
         Whether to continue a collection in `out`.
     retry_failed
@@ -205,22 +175,11 @@ def collect_blocks(
     nick.near       3
     Name: count, dtype: int64
     """
-    base = client.current(ledger)
+    checked = Options(**options)
+    base = client.current(checked.ledger)
     manifest = blocks_manifest(base, _choose_source(base, source), views, verify=verify)
-    ends = intervals.parse(start, stop, needs_start=True)
-    options = Options(
-        in_flight=in_flight,
-        rate=rate,
-        resume=resume,
-        retry_failed=retry_failed,
-        progress=progress,
-        part_size=part_size,
-        engine=engine,
-        workers=workers,
-    )
-    run = BlockRun(manifest, ends)
-    is_planned = validation.flag(dry_run, "dry_run")
-    return (run.print_plan if is_planned else run.execute)(base, out, options)
+    run = BlockRun(manifest, intervals.parse(start, stop, needs_start=True), workers)
+    return run.start(base, out, checked)
 
 
 def _choose_source(ledger: Ledger, source: str | None) -> str:
@@ -274,8 +233,8 @@ def read_final(ledger: Ledger, source: str) -> BlockHeader:
 class BlockRun(Run):
     """The run of `collect_blocks`: the heights of an interval."""
 
-    def __init__(self, manifest: Manifest, ends: Ends) -> None:
-        self._manifest, self._ends = manifest, ends
+    def __init__(self, manifest: Manifest, ends: Ends, workers: int | None) -> None:
+        self._manifest, self._ends, self.workers = manifest, ends, workers
 
     def manifest(self, ledger: Ledger, folder: Folder) -> Manifest:  # noqa: ARG002 - the arguments were checked
         return self._manifest

@@ -6,7 +6,7 @@ import sys
 from abc import ABC, abstractmethod
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypedDict
 
 from ledgerkit import progress, user_warnings, validation
 from ledgerkit.collecting import dask_engine, manifests, resuming, storage
@@ -29,18 +29,44 @@ if TYPE_CHECKING:
     from ledgerkit.ledger import Ledger
 
 
-@dataclass(frozen=True, kw_only=True)
-class Options:
-    """The shared arguments of the verbs; `collect` documents them."""
+class RunOptions(TypedDict, total=False):
+    """The shared options of `collect` and `collect_blocks`, for their overloads."""
 
+    engine: Any
     in_flight: int | None
     rate: float | None
     resume: bool
     retry_failed: bool
+    part_size: int
     progress: bool
-    part_size: int = PART_SIZE
+    ledger: Ledger | None
+
+
+class Running(RunOptions, total=False):
+    """The options with which a verb runs."""
+
+    dry_run: Literal[False]
+
+
+class Planning(RunOptions):
+    """The options with which a verb returns its plan."""
+
+    dry_run: Literal[True]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """The shared options; `collect` documents them."""
+
     engine: Any = "local"
-    workers: int | None = None
+    in_flight: int | None = None
+    rate: float | None = None
+    resume: bool = True
+    retry_failed: bool = False
+    dry_run: bool = False
+    part_size: int = PART_SIZE
+    progress: bool = True
+    ledger: Ledger | None = None
 
     @property
     def kinds(self) -> tuple[str, ...]:
@@ -65,6 +91,7 @@ class Run(ABC):
     """
 
     total: int | None  # the number of subjects, if it is known
+    workers: int | None = None  # processes of this machine
     span = range(sys.maxsize)  # the positions of the subjects
     retry_limit_position = 0  # waiting subjects below this position can now be completed
 
@@ -102,6 +129,11 @@ class Run(ABC):
 
     def count_stored(self, commits: Sequence[Commit]) -> int:
         return len(self.span) - sum(map(len, self.gaps(commits)))
+
+    def start(self, ledger: Ledger, out: object, options: Options) -> Collection | Plan:
+        """Execute the run, or only print its plan."""
+        is_planned = validation.flag(options.dry_run, "dry_run")
+        return (self.print_plan if is_planned else self.execute)(ledger, out, options)
 
     def execute(self, ledger: Ledger, out: object, options: Options) -> Collection:
         with (
@@ -144,7 +176,7 @@ class Run(ABC):
         validation.integer(options.part_size, "part_size", least=1, most=manifests.MAX_PART_SIZE)
         for name in ("resume", "retry_failed", "progress"):
             validation.flag(getattr(options, name), name)
-        engine = dask_engine.choose(options.engine, options.workers, ledger)
+        engine = dask_engine.choose(options.engine, self.workers, ledger)
         if out is None:
             raise InvalidRequestError.required("out", "the folder to write to")
         folder = storage.folder(out)

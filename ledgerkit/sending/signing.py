@@ -72,6 +72,7 @@ class SendOptions:
     via: str
     strict: bool
     allow_mainnet: bool
+    dry_run: bool
 
 
 class _Chain(Struct, frozen=True):
@@ -233,8 +234,8 @@ class Draft:
             **options,
         )
 
-    def run(self, *, dry_run: bool) -> Submission | pd.DataFrame:
-        return self._dry_run() if validation.flag(dry_run, "dry_run") else self._send()
+    def run(self) -> Submission | pd.DataFrame:
+        return self._dry_run() if self.options.dry_run else self._send()
 
     def _send(self) -> Submission:
         deadline = self.options.ledger.clock.monotonic() + self.options.timeout_s

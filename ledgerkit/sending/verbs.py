@@ -43,7 +43,7 @@ from ledgerkit.sending.signers import Signer, find_signer, seals_key
 from ledgerkit.sending.signing import Draft, SendOptions, sign_delegate
 from ledgerkit.sending.submission import Submission, recall
 from ledgerkit.transport.settings import positive
-from ledgerkit.verbs.declaring import complete
+from ledgerkit.verbs.declaring import complete, with_options
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -57,7 +57,6 @@ if TYPE_CHECKING:
 P = ParamSpec("P")
 T = TypeVar("T")
 
-_TIMEOUT_S = 60.0
 _CREATION_GAS = 80 * 10**12  # the contract of a top-level account needs a callback
 
 
@@ -82,16 +81,19 @@ class _Sending(Options, total=False):
     dry_run: Literal[False]
 
 
-def _check_options(  # noqa: PLR0917 - in the order of the signatures
-    signer_id: str | None,
-    key: object,
-    wait_until: str,
-    timeout_s: float,
-    via: str,
-    strict: object,
-    allow_mainnet: object,
-    ledger: Ledger | None,
+def send_options(
+    *,
+    dry_run: bool = False,
+    signer_id: str | None = None,
+    key: SecretKey | str | Signer | None = None,
+    wait_until: str = "EXECUTED_OPTIMISTIC",
+    timeout_s: float = 60.0,
+    via: str = "send_tx",
+    strict: bool = False,
+    allow_mainnet: bool = False,
+    ledger: Ledger | None = None,
 ) -> SendOptions:
+    """Check the options that all verbs that send have."""
     validation.one_of(wait_until, "wait_until", validation.WAIT_LEVELS)
     validation.one_of(via, "via", broadcast.METHODS)
     positive("timeout_s", timeout_s)
@@ -106,7 +108,8 @@ def _check_options(  # noqa: PLR0917 - in the order of the signatures
         raise InvalidRequestError(msg, field="strict", value=True)
     ledger = client.current(ledger)
     signer = find_signer(signer_id, key, ledger)
-    return SendOptions(ledger, signer, wait_until, timeout_s, via, is_strict, is_allowed)
+    is_dry = validation.flag(dry_run, "dry_run")
+    return SendOptions(ledger, signer, wait_until, timeout_s, via, is_strict, is_allowed, is_dry)
 
 
 # Sections of the docstrings of all verbs that send.
@@ -160,7 +163,7 @@ nothing, and reads query view_account, gas_price and EXPERIMENTAL_protocol_confi
 
 
 def sends(verb: Callable[P, T]) -> Callable[P, T]:
-    """Decorate a verb that sends: complete its docstring, and keep the text of keys from it."""
+    """Add the options of sending to a verb and its docstring, and keep the text of keys from it."""
 
     def add(sections: dict[str, str]) -> None:
         notes = [sections["Notes"]] if "Notes" in sections else []
@@ -169,7 +172,7 @@ def sends(verb: Callable[P, T]) -> Callable[P, T]:
         sections["Raises"] = sections.get("Raises", _INVALID) + _REFUSED
         sections["Notes"] = "\n\n".join([*notes, _SOURCE])
 
-    return seals_key(complete(verb, add))
+    return seals_key(complete(with_options(send_options)(verb), add))
 
 
 # Transfers and calls ----------------------------------------------------------------------
@@ -183,16 +186,7 @@ def transfer(receiver_id: str, amount: int | str, **options: Unpack[_Sending]) -
 def transfer(
     receiver_id: str,
     amount: int | str,
-    *,
-    dry_run: bool = False,
-    signer_id: str | None = None,
-    key: SecretKey | str | Signer | None = None,
-    wait_until: str = "EXECUTED_OPTIMISTIC",
-    timeout_s: float = _TIMEOUT_S,
-    via: str = "send_tx",
-    strict: bool = False,
-    allow_mainnet: bool = False,
-    ledger: Ledger | None = None,
+    **options: Any,
 ) -> Submission | pd.DataFrame:
     """
     Send NEAR to an account.
@@ -214,10 +208,7 @@ def transfer(
     >>> sent.wait().stage
     'final'
     """
-    options = _check_options(
-        signer_id, key, wait_until, timeout_s, via, strict, allow_mainnet, ledger
-    )
-    return _run([Transfer(arguments.parse_near(amount))], receiver_id, options, dry_run=dry_run)
+    return _run([Transfer(arguments.parse_near(amount))], receiver_id, options)
 
 
 @overload
@@ -248,15 +239,7 @@ def call(
     *,
     gas: int | str = "30 Tgas",
     deposit: int | str = 0,
-    dry_run: bool = False,
-    signer_id: str | None = None,
-    key: SecretKey | str | Signer | None = None,
-    wait_until: str = "EXECUTED_OPTIMISTIC",
-    timeout_s: float = _TIMEOUT_S,
-    via: str = "send_tx",
-    strict: bool = False,
-    allow_mainnet: bool = False,
-    ledger: Ledger | None = None,
+    **options: Any,
 ) -> Submission | pd.DataFrame:
     """
     Call a change method of a contract in a transaction; `view` calls view methods.
@@ -293,10 +276,7 @@ def call(
         method, data, arguments.parse_gas(gas), arguments.parse_near(deposit, "deposit")
     )
     receiver_id = validation.account_id(contract_id, "contract_id")
-    options = _check_options(
-        signer_id, key, wait_until, timeout_s, via, strict, allow_mainnet, ledger
-    )
-    return _run([action], receiver_id, options, dry_run=dry_run)
+    return _run([action], receiver_id, options)
 
 
 @overload
@@ -311,16 +291,7 @@ def send(
 def send(
     receiver_id: str,
     actions: Sequence[Action],
-    *,
-    dry_run: bool = False,
-    signer_id: str | None = None,
-    key: SecretKey | str | Signer | None = None,
-    wait_until: str = "EXECUTED_OPTIMISTIC",
-    timeout_s: float = _TIMEOUT_S,
-    via: str = "send_tx",
-    strict: bool = False,
-    allow_mainnet: bool = False,
-    ledger: Ledger | None = None,
+    **options: Any,
 ) -> Submission | pd.DataFrame:
     """
     Send one transaction with any actions, which are applied together or not at all.
@@ -343,10 +314,7 @@ def send(
     >>> sent.trace.headline()
     'alice.near created savings.alice.near with 1 NEAR.'
     """
-    options = _check_options(
-        signer_id, key, wait_until, timeout_s, via, strict, allow_mainnet, ledger
-    )
-    return _run(actions, receiver_id, options, dry_run=dry_run)
+    return _run(actions, receiver_id, options)
 
 
 # Keys and accounts ------------------------------------------------------------------------
@@ -377,15 +345,7 @@ def add_key(
     receiver_id: str | None = None,
     method_names: Sequence[str] = (),
     allowance: int | str | None = None,
-    dry_run: bool = False,
-    signer_id: str | None = None,
-    key: SecretKey | str | Signer | None = None,
-    wait_until: str = "EXECUTED_OPTIMISTIC",
-    timeout_s: float = _TIMEOUT_S,
-    via: str = "send_tx",
-    strict: bool = False,
-    allow_mainnet: bool = False,
-    ledger: Ledger | None = None,
+    **options: Any,
 ) -> Submission | pd.DataFrame:
     """
     Add an access key to the signer's account.
@@ -427,10 +387,7 @@ def add_key(
             if value not in ((), [], None):
                 msg = f"{name}= needs receiver_id=, the contract that the key may call"
                 raise InvalidRequestError(msg, field=name, value=value)
-    options = _check_options(
-        signer_id, key, wait_until, timeout_s, via, strict, allow_mainnet, ledger
-    )
-    return _run([AddKey(new_key, AccessKey(0, permission))], None, options, dry_run=dry_run)
+    return _run([AddKey(new_key, AccessKey(0, permission))], None, options)
 
 
 @overload
@@ -440,16 +397,7 @@ def delete_key(public_key: PublicKey | str, **options: Unpack[_Sending]) -> Subm
 @sends
 def delete_key(
     public_key: PublicKey | str,
-    *,
-    dry_run: bool = False,
-    signer_id: str | None = None,
-    key: SecretKey | str | Signer | None = None,
-    wait_until: str = "EXECUTED_OPTIMISTIC",
-    timeout_s: float = _TIMEOUT_S,
-    via: str = "send_tx",
-    strict: bool = False,
-    allow_mainnet: bool = False,
-    ledger: Ledger | None = None,
+    **options: Any,
 ) -> Submission | pd.DataFrame:
     """
     Delete an access key from the signer's account.
@@ -469,10 +417,7 @@ def delete_key(
     >>> len(frank), len(lk.keys("frank.near"))
     (4, 3)
     """
-    options = _check_options(
-        signer_id, key, wait_until, timeout_s, via, strict, allow_mainnet, ledger
-    )
-    return _run([DeleteKey(checked_key(public_key))], None, options, dry_run=dry_run)
+    return _run([DeleteKey(checked_key(public_key))], None, options)
 
 
 @overload
@@ -497,15 +442,7 @@ def create_account(
     *,
     public_key: PublicKey | str,
     balance: int | str,
-    dry_run: bool = False,
-    signer_id: str | None = None,
-    key: SecretKey | str | Signer | None = None,
-    wait_until: str = "EXECUTED_OPTIMISTIC",
-    timeout_s: float = _TIMEOUT_S,
-    via: str = "send_tx",
-    strict: bool = False,
-    allow_mainnet: bool = False,
-    ledger: Ledger | None = None,
+    **options: Any,
 ) -> Submission | pd.DataFrame:
     """
     Create an account with a full-access key.
@@ -531,10 +468,8 @@ def create_account(
     """
     name = AccountId(new_account_id, "new_account_id")
     new_key, amount = checked_key(public_key), arguments.parse_near(balance, "balance")
-    options = _check_options(
-        signer_id, key, wait_until, timeout_s, via, strict, allow_mainnet, ledger
-    )
-    own_id = options.signer.account_id
+    checked = send_options(**options)
+    own_id = checked.signer.account_id
     actions: list[Action]
     if name.parent == own_id:
         receiver_id = name
@@ -546,8 +481,8 @@ def create_account(
     else:
         rule = f"a sub-account of {own_id}, or of a top-level account such as near"
         raise InvalidRequestError.refuse("new_account_id", str(name), rule)
-    draft = Draft(options, str(receiver_id), arguments.check_actions(actions))
-    return draft.run(dry_run=dry_run)
+    draft = Draft(checked, str(receiver_id), arguments.check_actions(actions))
+    return draft.run()
 
 
 @overload
@@ -572,15 +507,7 @@ def deploy(
     *,
     account_id: str | None = None,
     publish: Literal["hash", "account_id"] | None = None,
-    dry_run: bool = False,
-    signer_id: str | None = None,
-    key: SecretKey | str | Signer | None = None,
-    wait_until: str = "EXECUTED_OPTIMISTIC",
-    timeout_s: float = _TIMEOUT_S,
-    via: str = "send_tx",
-    strict: bool = False,
-    allow_mainnet: bool = False,
-    ledger: Ledger | None = None,
+    **options: Any,
 ) -> Submission | pd.DataFrame:
     """
     Deploy a contract to the signer's account, or publish it as a global contract.
@@ -623,15 +550,13 @@ def deploy(
     True
     """
     action = arguments.deploy_action(code, publish)
-    options = _check_options(
-        signer_id, key, wait_until, timeout_s, via, strict, allow_mainnet, ledger
-    )
-    own_id = options.signer.account_id
+    checked = send_options(**options)
+    own_id = checked.signer.account_id
     if account_id not in (None, own_id):
         rule = f"the signer's own account, {own_id}"
         raise InvalidRequestError.refuse("account_id", account_id, rule)
-    draft = Draft(options, str(own_id), arguments.check_actions([action]))
-    return draft.run(dry_run=dry_run)
+    draft = Draft(checked, str(own_id), arguments.check_actions([action]))
+    return draft.run()
 
 
 # Delegated actions ------------------------------------------------------------------------
@@ -691,16 +616,7 @@ def delegate(
     >>> signed.verify(), signed.delegate_action.sender_id
     (True, AccountId('alice.near'))
     """
-    options = _check_options(
-        signer_id,
-        key,
-        "NONE",
-        _TIMEOUT_S,
-        "send_tx",
-        strict=False,
-        allow_mainnet=allow_mainnet,
-        ledger=ledger,
-    )
+    options = send_options(signer_id=signer_id, key=key, allow_mainnet=allow_mainnet, ledger=ledger)
     last = (
         None
         if max_block_height is None
@@ -716,16 +632,7 @@ def relay(delegate: Delegate | str | bytes, **options: Unpack[_Sending]) -> Subm
 @sends
 def relay(
     delegate: Delegate | str | bytes,
-    *,
-    dry_run: bool = False,
-    signer_id: str | None = None,
-    key: SecretKey | str | Signer | None = None,
-    wait_until: str = "EXECUTED_OPTIMISTIC",
-    timeout_s: float = _TIMEOUT_S,
-    via: str = "send_tx",
-    strict: bool = False,
-    allow_mainnet: bool = False,
-    ledger: Ledger | None = None,
+    **options: Any,
 ) -> Submission | pd.DataFrame:
     """
     Send and pay for a delegate action that another account signed (NEP-366).
@@ -758,10 +665,7 @@ def relay(
         msg = f"the signature of the delegate action does not match its key {public_key}"
         raise InvalidRequestError(msg, remedy="Sign it again.", field="delegate")
     sender_id = str(delegate.delegate_action.sender_id)
-    options = _check_options(
-        signer_id, key, wait_until, timeout_s, via, strict, allow_mainnet, ledger
-    )
-    return _run([delegate], sender_id, options, dry_run=dry_run)
+    return _run([delegate], sender_id, options)
 
 
 def _check_delegate(delegate: Delegate | str | bytes) -> Delegate:
@@ -848,10 +752,10 @@ def track(
 
 
 def _run(
-    actions: Sequence[Action], receiver_id: str | None, options: SendOptions, *, dry_run: bool
+    actions: Sequence[Action], receiver_id: str | None, options: dict[str, Any]
 ) -> Submission | pd.DataFrame:
-    """Check the actions, then send or dry-run; a receiver of None is the signer."""
+    """Check the options and actions, then send or dry-run; a receiver of None is the signer."""
+    checked = send_options(**options)
     actions = arguments.check_actions(actions)
     receiver = None if receiver_id is None else validation.account_id(receiver_id, "receiver_id")
-    draft = Draft(options, receiver or str(options.signer.account_id), actions)
-    return draft.run(dry_run=dry_run)
+    return Draft(checked, receiver or str(checked.signer.account_id), actions).run()

@@ -5,12 +5,15 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Literal, Required, TypedDict, TypeVar
+from functools import wraps
+from typing import TYPE_CHECKING, Any, Literal, ParamSpec, Required, TypedDict, TypeVar
 
 if TYPE_CHECKING:
     from ledgerkit.ledger import Ledger
 
 F = TypeVar("F", bound=Callable[..., Any])
+P = ParamSpec("P")
+T = TypeVar("T")
 
 _ORDER = ("Parameters", "Returns", "Raises", "Warns", "Notes", "Examples")
 _SECTION = re.compile(r"^(\w+)\n-+\n", re.MULTILINE)
@@ -52,6 +55,15 @@ _PARAMETERS = {
         "blocks\n"
         "    in which the receipts ran, for heights and times: a node does not send these with a\n"
         "    transaction. Each is read once and cached."
+    ),
+    "engine": (
+        '``"local"``, or a `dask.distributed.Client`, whose workers then send the requests and\n'
+        "    write the files; they share the rate."
+    ),
+    "in_flight": "Maximum number of concurrent requests; None is the ledger's limit.",
+    "rate": (
+        "Maximum number of requests a second, up to the ledger's limit; None is the ledger's\n"
+        "    limit. It is lowered automatically while the host rate limits requests."
     ),
     "on_error": (
         "``raise`` raises the first failure; ``collect`` returns a second frame of all\n"
@@ -109,6 +121,29 @@ def shared_parameters(function: F) -> F:
         sections["Parameters"] = _parameters(sections.get("Parameters", ""), names)
 
     return complete(function, add)
+
+
+def with_options(options: Callable[..., object]) -> Callable[[Callable[P, T]], Callable[P, T]]:
+    """Build a decorator that declares the parameters of a function as the options of a verb."""
+    shared = inspect.signature(options).parameters.values()
+
+    def declare(function: Callable[P, T]) -> Callable[P, T]:
+        signature = inspect.signature(function)
+        parameters = [p for p in signature.parameters.values() if p.kind is not p.VAR_KEYWORD]
+        signature = signature.replace(parameters=[*parameters, *shared])
+
+        @wraps(function)
+        def verb(*args: P.args, **kwargs: P.kwargs) -> T:
+            try:
+                signature.bind(*args, **kwargs)
+            except TypeError as error:  # such as a misspelt option
+                raise TypeError(f"{function.__name__}() {error}") from None
+            return function(*args, **kwargs)
+
+        verb.__signature__ = signature  # type: ignore[attr-defined]  # as PEP 362 defines it
+        return verb
+
+    return declare
 
 
 def complete(function: F, add: Callable[[dict[str, str]], None]) -> F:
