@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from os import PathLike
@@ -17,8 +18,6 @@ from ledgerkit.transport.networks import ApiKey
 from ledgerkit.transport.settings import Cache, RetryPolicy, Settings
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from ledgerkit.transport.embedded import EmbeddedLedger, World
     from ledgerkit.transport.exchange import Source
     from ledgerkit.transport.httpx_transports import AnyTransport

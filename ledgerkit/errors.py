@@ -60,14 +60,12 @@ import errno
 import re
 import sys
 import traceback
+from collections.abc import Callable, Iterable, Mapping
 from types import FrameType, TracebackType
 from typing import TYPE_CHECKING, Any, ClassVar, Never, Self
 
 from ledgerkit.redaction import hide, repr_of, secret_in
 from ledgerkit.visible_text import escape_invisible
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
 
 _MAX_SHOWN = 120
 _MAX_QUOTED = 200

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import uuid
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import IO, TYPE_CHECKING, Annotated
 
@@ -13,7 +14,6 @@ from ledgerkit import json_decoding
 from ledgerkit.errors import FileError, InvalidRequestError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from operator import attrgetter
 from typing import TYPE_CHECKING
 
@@ -10,8 +11,6 @@ from ledgerkit.errors import InvalidRequestError
 from ledgerkit.ledger import locate_arguments, newest_block_in_errors
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
     from ledgerkit.block_search.bisection import Point
     from ledgerkit.ledger import Ledger
     from ledgerkit.validation import BlockReference

@@ -9,14 +9,12 @@ own functions elsewhere.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from threading import RLock
-from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
+from typing import Any, Generic, TypeVar, overload
 
 import msgspec
 from msgspec import DecodeError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
 
 T = TypeVar("T")
 

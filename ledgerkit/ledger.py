@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, replace
 from functools import partial
+from types import ModuleType
 from typing import TYPE_CHECKING, Any, Literal, Never, Self, TypeVar, cast, get_args, overload
 
 from ledgerkit import units, user_warnings, validation
@@ -26,9 +28,6 @@ from ledgerkit.transport.exchange import Source, Transport
 from ledgerkit.transport.settings import count
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
-    from types import ModuleType
-
     from ledgerkit.api.calls import Call
     from ledgerkit.block_search.bisection import Point
     from ledgerkit.transport.disk_cache import DiskCache

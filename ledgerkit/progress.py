@@ -6,17 +6,15 @@ import shutil
 import sys
 import threading
 import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from importlib import import_module
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 from ledgerkit.errors import cut
 from ledgerkit.visible_text import escape_invisible
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
 
 _DELAY_S = 0.5  # nothing is shown for shorter work
 

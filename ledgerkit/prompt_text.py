@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from ledgerkit import validation
@@ -13,8 +14,6 @@ from ledgerkit.u128.human_units import is_missing
 from ledgerkit.visible_text import escape_invisible
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     import pandas as pd
 
 MAX_ROWS, MAX_CHARS = 50, 20_000  # that many characters are about 8,000 tokens

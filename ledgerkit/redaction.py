@@ -11,16 +11,13 @@ from __future__ import annotations
 import html
 import re
 import weakref
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from datetime import datetime
 from numbers import Real
 from os import PathLike
-from typing import TYPE_CHECKING, Never
+from typing import Never
 from urllib.parse import unquote
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 _SECRET_KEY, _SEED_PHRASE = "a secret key", "a seed phrase"
 _API_KEY, _PASSWORD = "what may be an API key", "a password"

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import inspect
 import warnings
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import TYPE_CHECKING
 
 from ledgerkit.redaction import hide
 from ledgerkit.visible_text import escape_invisible
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
 
 _handler: ContextVar[Callable[[str], object] | None] = ContextVar("handler", default=None)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Generic, Literal, NamedTuple, TypeVar, get_args
@@ -13,8 +14,6 @@ from ledgerkit.api import chain_errors, matching
 from ledgerkit.api.models.chain import Envelope, QueryFailure
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterable
-
     from ledgerkit.errors import LedgerError
 
 T = TypeVar("T")

@@ -10,13 +10,11 @@ docstring too. The functions build errors from received JSON and accept JSON of 
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, TypeAlias, TypeVar, cast
+from collections.abc import Mapping
+from typing import Any, Final, Generic, NamedTuple, TypeAlias, TypeVar, cast
 
 from ledgerkit import errors, units
 from ledgerkit.errors import InvalidTransactionError, LedgerError, ReceiptFailedError, cut, fill
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 _FUND = "Send NEAR to the account, then sign and send the transaction again."
 _WAIT = "Wait a few seconds and send the same signed transaction again."

@@ -8,6 +8,7 @@ the first call that needs them.
 from __future__ import annotations
 
 import base64
+from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
@@ -28,8 +29,6 @@ from ledgerkit.errors import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from ledgerkit.api.calls import Call
     from ledgerkit.api.models import commitments
     from ledgerkit.api.models.block_documents import BlockResponse

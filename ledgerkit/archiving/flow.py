@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Generator, Iterator
 from dataclasses import dataclass, field
 from inspect import signature
 from typing import TYPE_CHECKING, Any
@@ -17,8 +18,6 @@ from ledgerkit.sending.arguments import parse_near
 from ledgerkit.transport.settings import positive
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Iterator
-
     import pandas as pd
 
     from ledgerkit.archiving.tokens import TokenPlan, TokenReading

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
@@ -17,8 +18,6 @@ from ledgerkit.verbs import nft_pages
 from ledgerkit.verbs import tokens as token_verbs
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     import pandas as pd
 
     from ledgerkit.archiving.widget_sources import Record, Widget

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ledgerkit.block_data import executed_tables, tree_tables
@@ -13,8 +14,6 @@ from ledgerkit.frames.chain import transaction_columns
 from ledgerkit.frames.collected import TRACED
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
     from ledgerkit.api.models import chain
     from ledgerkit.api.models.block_documents import BlockDocument
     from ledgerkit.block_data.contents import DocumentContents

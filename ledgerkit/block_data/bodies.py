@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Generator, Iterable, Iterator
 from contextlib import closing
 from itertools import chain, groupby
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -12,8 +13,6 @@ from ledgerkit.block_data.headers import DocumentHeaders, not_final_error
 from ledgerkit.errors import DecodeError, LedgerError
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Iterable, Iterator
-
     from ledgerkit.api.calls import Call
     from ledgerkit.api.models.block_documents import BlockResponse
     from ledgerkit.ledger import Ledger

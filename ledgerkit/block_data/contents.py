@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
@@ -17,8 +18,6 @@ from ledgerkit.block_data.verified_documents import Headers, read_verified
 from ledgerkit.errors import LedgerError, ProofNotReadyError, TransactionTimeoutError
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Iterable, Iterator, Sequence
-
     from ledgerkit.block_data.node_documents import Origins
     from ledgerkit.block_data.reading import DocumentRead
     from ledgerkit.block_data.transaction_assembly import IncludedTransaction

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from ledgerkit.api.models.commitments import NO_HASH
@@ -9,8 +10,6 @@ from ledgerkit.block_data.headers import NodeHeaders, first_headers_above, heade
 from ledgerkit.errors import DecodeError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from ledgerkit.api.models import chain
     from ledgerkit.ledger import Ledger
 

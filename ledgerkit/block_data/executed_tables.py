@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from base64 import b64encode
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pandas import NA
@@ -25,8 +26,6 @@ from ledgerkit.tracing.tree.outcomes import (
 from ledgerkit.u128 import arrow, object_columns
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from ledgerkit.api.models.actions import FunctionCall
     from ledgerkit.api.models.block_documents import (
         BlockDocument,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Generator, Iterator
 from contextlib import closing, suppress
 from typing import TYPE_CHECKING, Any
 
@@ -13,8 +14,6 @@ from ledgerkit.block_data.reading import ChainOrder, Link, read_documents
 from ledgerkit.errors import LedgerError, RateLimitedError, TransportError, UnknownBlockError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Iterator
-
     from ledgerkit.block_data.reading import DocumentRead
     from ledgerkit.ledger import Ledger
 

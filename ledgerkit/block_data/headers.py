@@ -6,6 +6,7 @@ A height without a block was skipped if the parent of the next block is below th
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from ledgerkit import validation
@@ -18,8 +19,6 @@ from ledgerkit.errors import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from ledgerkit.api.calls import Call
     from ledgerkit.api.models.chain import Block, BlockHeader
     from ledgerkit.ledger import Ledger

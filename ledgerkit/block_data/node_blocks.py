@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import closing
 from itertools import chain
 from typing import TYPE_CHECKING, Any
@@ -12,8 +13,6 @@ from ledgerkit.block_data.headers import NodeHeaders, Skipped, first_headers_abo
 from ledgerkit.errors import LedgerError, UnknownBlockError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
-
     from ledgerkit.api.calls import Call
     from ledgerkit.api.models.chain import Block, BlockHeader
     from ledgerkit.ledger import Ledger

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Generator, Iterable, Iterator
 from contextlib import closing
 from itertools import chain
 from typing import TYPE_CHECKING
@@ -12,8 +13,6 @@ from ledgerkit.block_data.node_blocks import read_node_blocks
 from ledgerkit.errors import LedgerError
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Iterable, Iterator
-
     from ledgerkit.api.models.block_documents import BlockDocument, BlockResponse
     from ledgerkit.block_data.node_blocks import NodeRead
     from ledgerkit.ledger import Ledger

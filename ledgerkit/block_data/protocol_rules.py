@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect, insort
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
@@ -12,8 +13,6 @@ from ledgerkit.api.models.protocol_rules import rules_of
 from ledgerkit.errors import AuthError, DecodeError, LedgerError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-
     from ledgerkit.api.models.chain import BlockHeader
     from ledgerkit.api.models.protocol_rules import Rules
     from ledgerkit.ledger import Ledger

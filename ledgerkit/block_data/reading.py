@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import closing
 from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
 
@@ -20,8 +21,6 @@ from ledgerkit.errors import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Iterable, Iterator
-
     from ledgerkit.api.models import chain
     from ledgerkit.api.models.block_documents import BlockResponse
     from ledgerkit.block_data.bodies import Body

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from ledgerkit.api import rpc, services
@@ -9,8 +10,6 @@ from ledgerkit.api.models.transactions import Transaction, TransactionResponse
 from ledgerkit.errors import AuthError, InvalidRequestError, LedgerError, UnknownTransactionError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
-
     from ledgerkit.api.calls import Call
     from ledgerkit.api.services import Documents
     from ledgerkit.ledger import Ledger

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -17,8 +18,6 @@ from ledgerkit.block_data.transaction_assembly import TransactionAssembly
 from ledgerkit.errors import LedgerError, UnknownBlockError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from ledgerkit.api.models.block_documents import BlockDocument
     from ledgerkit.api.models.transactions import TransactionResponse
     from ledgerkit.block_data.reading import DocumentRead

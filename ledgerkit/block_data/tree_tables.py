@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -23,8 +24,6 @@ from ledgerkit.tracing.tree import build_forest
 from ledgerkit.tracing.tree.arrays import take
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
-
     from ledgerkit.api.models.block_documents import ExecutedReceipt
     from ledgerkit.api.models.chain import BlockHeader
     from ledgerkit.api.models.protocol_rules import Rules

@@ -10,6 +10,7 @@ if its shard missed a chunk.
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from hashlib import sha256
@@ -27,8 +28,6 @@ from ledgerkit.protocol import borsh
 from ledgerkit.protocol.types import CryptoHash
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Iterable, Iterator, Sequence
-
     from ledgerkit.api.models.block_documents import Execution, Shard
     from ledgerkit.api.models.chain import ChunkHeader
     from ledgerkit.api.models.commitments import Header, Validator, WholeBlock

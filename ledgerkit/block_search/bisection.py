@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
+from collections.abc import Container
 from operator import attrgetter
-from typing import TYPE_CHECKING, NamedTuple
-
-if TYPE_CHECKING:
-    from collections.abc import Container
+from typing import NamedTuple
 
 _MAX_POINTS = 20_000
 _MARGIN = 64  # the second height is 1/64 of the interval past the interpolated height

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Generator, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
@@ -11,8 +12,6 @@ from ledgerkit.block_search.bisection import Point, Points, next_heights
 from ledgerkit.errors import DecodeError, InvalidRequestError, LedgerError, UnknownBlockError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Sequence
-
     from ledgerkit.api.calls import Call
     from ledgerkit.api.models import chain
     from ledgerkit.validation import BlockReference

@@ -10,7 +10,7 @@ import argparse
 import functools
 import os
 import sys
-from typing import TYPE_CHECKING
+from collections.abc import Container, Sequence
 
 from ledgerkit import errors, user_warnings
 from ledgerkit._version import __version__
@@ -20,9 +20,6 @@ from ledgerkit.cli.collecting import COLLECTING
 from ledgerkit.cli.commands import Command
 from ledgerkit.cli.embedded import EMBEDDED
 from ledgerkit.cli.reading import READING
-
-if TYPE_CHECKING:
-    from collections.abc import Container, Sequence
 
 COMMANDS = {
     **READING,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import re
 import sys
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from ledgerkit import errors
@@ -15,7 +16,6 @@ from ledgerkit.visible_text import escape_invisible
 
 if TYPE_CHECKING:
     import inspect
-    from collections.abc import Iterable, Sequence
 
 _MAX_DIGITS = 20  # the most digits of a height, which has 64 bits
 # An option that people guess, with its value; keys are read from the environment only.

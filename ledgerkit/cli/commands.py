@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import pkgutil
 import sys
+from collections.abc import Callable, Mapping
 from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
@@ -15,7 +16,6 @@ from ledgerkit.frames.schemas import SCHEMAS
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Callable, Mapping
 
     import pandas as pd
 

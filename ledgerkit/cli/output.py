@@ -6,8 +6,9 @@ import os
 import shutil
 import sys
 import textwrap
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TextIO
 
 from ledgerkit import errors, remedies
 from ledgerkit.redaction import hide
@@ -15,8 +16,6 @@ from ledgerkit.visible_text import escape_invisible
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Iterator
-    from typing import TextIO
 
     import pandas as pd
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import textwrap
 import unicodedata
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pandas as pd
@@ -12,8 +13,6 @@ from ledgerkit.frames import human
 from ledgerkit.visible_text import escape_invisible
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
     Line = list[tuple[str, str]]  # texts with their styles
 
 _GAP = "  "

@@ -5,11 +5,11 @@ from __future__ import annotations
 import csv
 import hashlib
 import os
-from collections.abc import Iterable, Sized
+from collections.abc import Callable, Iterable, Iterator, Sequence, Sized
 from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -17,9 +17,6 @@ from ledgerkit import validation
 from ledgerkit.collecting.manifests import DUPLICATE, MALFORMED
 from ledgerkit.errors import FileError, InvalidRequestError, cut
 from ledgerkit.u128 import arrow, parquet
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
 
 _NOT_SHOWN = "(not shown)"
 _SLICE = 1_000  # entries that are checked at a time

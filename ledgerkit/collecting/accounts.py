@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -14,8 +15,6 @@ from ledgerkit.frames import arrow_tables, collected
 from ledgerkit.frames import tokens as token_frames
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
-
     from ledgerkit.api.calls import Call, Surface
     from ledgerkit.collecting.account_sources import Subject
     from ledgerkit.collecting.outcomes import Outcome

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
 from itertools import count, groupby
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -30,8 +31,6 @@ from ledgerkit.errors import (
 from ledgerkit.frames.collected import TRACED
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-
     from ledgerkit.api.calls import Surface
     from ledgerkit.api.models import chain
     from ledgerkit.api.models.protocol_rules import Rules

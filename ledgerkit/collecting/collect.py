@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING, Any, overload
+from collections.abc import Iterable, Iterator, Sequence
+from os import PathLike
+from typing import TYPE_CHECKING, Any, Unpack, overload
 from urllib.parse import unquote
 
 from ledgerkit import client, validation
@@ -17,10 +19,6 @@ from ledgerkit.verbs.declaring import shared_parameters, with_options
 from ledgerkit.verbs.tokens import resolve_liquid_tokens
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-    from os import PathLike
-    from typing import Unpack
-
     from ledgerkit.collecting.account_sources import Source, Subject
     from ledgerkit.collecting.collection import Collection
     from ledgerkit.collecting.manifests import Commit, Manifest

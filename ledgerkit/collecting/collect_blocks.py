@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
-from typing import TYPE_CHECKING, Any, Literal, overload
+from os import PathLike
+from typing import TYPE_CHECKING, Any, Literal, Unpack, overload
 
 from ledgerkit import client, intervals, validation
 from ledgerkit.api import rpc
@@ -20,10 +22,6 @@ from ledgerkit.frames.collected import TRACED
 from ledgerkit.verbs.declaring import shared_parameters, with_options
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-    from os import PathLike
-    from typing import Unpack
-
     from ledgerkit.api.models.chain import BlockHeader
     from ledgerkit.collecting.account_sources import Subject
     from ledgerkit.collecting.collection import Collection

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Iterator, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
+from os import PathLike
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -22,10 +25,6 @@ from ledgerkit.u128 import parquet
 from ledgerkit.u128.array import U128Dtype
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-    from collections.abc import Set as AbstractSet
-    from os import PathLike
-
     from ledgerkit.collecting.committed_files import CommittedFiles
 
 _SIDES = ("before", "after")

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass
 from functools import partial
+from os import PathLike
+from types import TracebackType
 from typing import TYPE_CHECKING, Any, Generic, Literal, NamedTuple, Self, TypeVar, overload
 
 import pandas as pd
@@ -29,10 +31,6 @@ from ledgerkit.progress import Line
 from ledgerkit.verbs.declaring import shared_parameters
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Iterable, Sequence
-    from os import PathLike
-    from types import TracebackType
-
     from ledgerkit.collecting.manifests import Commit, Manifest
     from ledgerkit.collecting.outcomes import Outcome
     from ledgerkit.collecting.storage import Folder

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from ledgerkit.errors import (
@@ -14,8 +15,6 @@ from ledgerkit.errors import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
-
     from ledgerkit.api.calls import Call, Surface
     from ledgerkit.collecting.account_sources import Subject
     from ledgerkit.ledger import Ledger

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -16,8 +17,6 @@ from ledgerkit.errors import DecodeError, InvalidRequestError, LedgerError
 from ledgerkit.frames import arrow_tables, collected
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
-
     from ledgerkit.collecting.account_sources import Subject
     from ledgerkit.collecting.manifests import Commit
     from ledgerkit.collecting.outcomes import Outcome, SubjectReader

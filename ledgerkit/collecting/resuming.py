@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
@@ -19,8 +20,6 @@ from ledgerkit.frames import collected
 from ledgerkit.u128 import arrow, parquet
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
-
     from ledgerkit.collecting.manifests import Commit
     from ledgerkit.collecting.part_writer import Job
     from ledgerkit.ledger import Ledger

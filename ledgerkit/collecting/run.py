@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypedDict
@@ -18,7 +19,6 @@ from ledgerkit.errors import InvalidRequestError
 from ledgerkit.units import count_text
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
     from contextlib import AbstractContextManager
 
     from ledgerkit.collecting.account_sources import Subject

@@ -12,6 +12,7 @@ import re
 import stat
 import tempfile
 from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
@@ -22,7 +23,6 @@ from ledgerkit.extras import require
 from ledgerkit.files import file_errors, replacing
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
     from contextlib import AbstractContextManager
 
 _UNFINISHED = re.compile(r"\..+\.[0-9a-f]{32}\.tmp")  # as `files.replacing` names them

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 from collections import defaultdict
+from collections.abc import Iterable, Sequence
 from functools import partial
 from itertools import chain
 from operator import itemgetter
@@ -22,8 +23,6 @@ from ledgerkit.u128 import arrow, object_columns
 from ledgerkit.verbs.tokens import read_token_facts
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
     from ledgerkit.api.models.protocol_rules import Rules
     from ledgerkit.api.models.transactions import TransactionResponse
     from ledgerkit.collecting.committed_files import CommittedFiles

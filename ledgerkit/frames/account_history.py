@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from ledgerkit import units
 from ledgerkit.frames import build
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
     import pandas as pd
 
     from ledgerkit.api.models.services import AccountTransaction, KeyValue, TransferRow

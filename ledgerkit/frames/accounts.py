@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pandas as pd
@@ -10,8 +11,6 @@ from ledgerkit.errors import DecodeError
 from ledgerkit.frames import amounts, build
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
     from ledgerkit.api.models import chain, rest
     from ledgerkit.block_search.bisection import Point
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Sequence
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -11,10 +12,6 @@ from ledgerkit.errors import DecodeError, cut
 from ledgerkit.u128 import decimal_text, parsing, planes
 from ledgerkit.u128.array import U128Array
 from ledgerkit.units import U128_MAX
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
 
 _FEW = 32
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -18,10 +19,6 @@ from ledgerkit.frames.schemas import SCHEMAS
 from ledgerkit.u128 import arrow, object_columns, parquet, planes
 from ledgerkit.u128.array import I129Dtype, U128Array, U128Dtype
 from ledgerkit.u128.human_units import TEXT
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
-
 
 # Columns of lists of strings. Other columns of Python objects are stored as JSON, and so are signed
 # amounts, as digits, because amounts of tokens may have 39 digits.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from operator import attrgetter
@@ -18,8 +19,6 @@ from ledgerkit.u128.array import U128Array
 from ledgerkit.u128.human_units import TEXT
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-
     from ledgerkit.frames.schemas import Column
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
@@ -18,8 +19,6 @@ from ledgerkit.errors import DecodeError, excerpt
 from ledgerkit.frames import amounts, build
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from ledgerkit.api.models import chain
     from ledgerkit.api.models.actions import Actions
 

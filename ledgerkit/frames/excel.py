@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import io
 import json
+from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
+from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import Any, BinaryIO
 
 import pandas as pd
 
@@ -19,10 +21,6 @@ from ledgerkit.frames.schemas import AMOUNT_UNIT, YOCTO, declared_columns
 from ledgerkit.u128.array import WideDtype
 from ledgerkit.u128.human_units import to_units
 from ledgerkit.units import NEAR_DECIMALS
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from os import PathLike
 
 # Limits of Excel: https://support.microsoft.com/office/1672b34d-7043-467e-8e27-269d656771c3
 _MAX_ROWS = 1_048_576  # rows of a sheet, with the header

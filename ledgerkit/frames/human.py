@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Callable, Sequence
 from datetime import UTC
 from decimal import Decimal
 from functools import partial
@@ -28,8 +29,6 @@ from ledgerkit.u128.human_units import is_missing
 from ledgerkit.visible_text import html_text
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
     Format = Callable[[object], str]
     TokenUnit = tuple[int, str] | None  # decimals and symbol, if they are known
 

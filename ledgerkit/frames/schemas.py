@@ -15,12 +15,11 @@ Each frame is a tuple of `Column`. The dtype of a column is one of these words:
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     import pandas as pd
 
 AMOUNT_UNIT = "smallest unit of the token"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -14,8 +15,6 @@ from ledgerkit.frames.schemas import SCHEMAS
 from ledgerkit.units import MAX_DECIMALS
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
     import pandas as pd
 
     from ledgerkit.api.models import rest

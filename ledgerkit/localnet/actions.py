@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Never
 
@@ -49,8 +50,6 @@ from ledgerkit.protocol import actions as kinds
 from ledgerkit.protocol.access_keys import GasKey
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
     from ledgerkit.localnet.fees import Profile
     from ledgerkit.localnet.settings import Settings
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
@@ -14,8 +15,6 @@ from ledgerkit.protocol import CryptoHash, SignedTransaction
 from ledgerkit.protocol.borsh import u64
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-
     from ledgerkit.localnet.chain_types import Proposal
     from ledgerkit.localnet.epochs import Epochs
     from ledgerkit.localnet.genesis import Genesis

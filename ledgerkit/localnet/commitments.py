@@ -8,6 +8,7 @@ that a shard sent, and of a block's body hash other contents than the node's.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from hashlib import sha256
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -16,8 +17,6 @@ from ledgerkit.protocol import CryptoHash
 from ledgerkit.protocol.borsh import blob, items, text, u32, u64, u128
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from ledgerkit.localnet.chain_types import Block, Outcome, Proposal
     from ledgerkit.protocol import Signature
 

@@ -24,6 +24,7 @@ from __future__ import annotations
 
 import inspect
 import re
+from collections.abc import Callable
 from functools import cache
 from hashlib import sha256
 from typing import (
@@ -50,8 +51,6 @@ from ledgerkit.units import U128_MAX
 from ledgerkit.validation import is_account_id
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from ledgerkit.localnet.chain_types import Account
     from ledgerkit.localnet.state import State
     from ledgerkit.localnet.vm import Vm

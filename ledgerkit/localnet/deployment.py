@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -22,8 +23,6 @@ from ledgerkit.protocol import (
 from ledgerkit.units import yocto
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from ledgerkit.localnet.chain_types import Outcome
     from ledgerkit.localnet.state import State
     from ledgerkit.protocol import CryptoHash

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
@@ -9,8 +10,6 @@ from msgspec import Struct
 from ledgerkit.localnet.chain_types import Proposal
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from ledgerkit.localnet.settings import Settings
     from ledgerkit.localnet.state import StateStore
 

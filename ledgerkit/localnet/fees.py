@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, NamedTuple
@@ -16,8 +17,6 @@ from ledgerkit.protocol.access_keys import (
 from ledgerkit.protocol.types import AccountId
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
     from ledgerkit.localnet.settings import ProfileName
     from ledgerkit.protocol import Action, PublicKey
     from ledgerkit.protocol.types import AccountKind

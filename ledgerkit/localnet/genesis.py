@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from hashlib import sha256
 from typing import TYPE_CHECKING
 
@@ -13,8 +14,6 @@ from ledgerkit.protocol import AccessKey, AccountId, CryptoHash, PublicKey
 from ledgerkit.protocol.access_keys import GasKey
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from ledgerkit.localnet.contract_sdk import Contract
     from ledgerkit.protocol import SecretKey
 

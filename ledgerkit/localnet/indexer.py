@@ -10,6 +10,7 @@ and may be some blocks older.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
@@ -35,8 +36,6 @@ from ledgerkit.units import U128_MAX
 from ledgerkit.validation import is_account_id
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from ledgerkit.localnet.chain_types import Change, Outcome
     from ledgerkit.localnet.state import State
     from ledgerkit.localnet.world import World

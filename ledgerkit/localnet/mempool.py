@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from bisect import insort
 from collections import deque
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
     from ledgerkit.protocol import CryptoHash, SignedTransaction
 
 NonceQueue = tuple[str, bytes, int | None]  # signer, packed key, nonce index of a gas key

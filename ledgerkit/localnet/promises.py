@@ -7,6 +7,7 @@ read from a module's memory.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
@@ -27,8 +28,6 @@ from ledgerkit.protocol.limits import MAX_CODE_BYTES
 from ledgerkit.units import U64_MAX, U128_MAX
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
     from ledgerkit.localnet.chain_types import CallContext
     from ledgerkit.localnet.fees import Fee, Profile
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
@@ -12,8 +13,6 @@ from ledgerkit.localnet.settings import SECOND_NS
 from ledgerkit.protocol import AccountId, PublicKey
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from ledgerkit.localnet.indexer import ContractPairs
     from ledgerkit.localnet.world import World
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -27,8 +28,6 @@ from ledgerkit.localnet.sandbox import world as sandbox
 from ledgerkit.localnet.services import block_documents
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
-
     from ledgerkit.localnet.clock import Clock
     from ledgerkit.localnet.http_messages import Header, HttpRequest, HttpResponse
     from ledgerkit.localnet.world import World

@@ -9,6 +9,7 @@ actions inside a delegated action keep their raw form, which differs.
 from __future__ import annotations
 
 from binascii import b2a_base64
+from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
 from functools import lru_cache
 from hashlib import sha256
@@ -42,8 +43,6 @@ from ledgerkit.protocol import actions as kinds
 from ledgerkit.protocol.borsh import layout_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-
     from ledgerkit.localnet.chain_types import Block, Change, Chunk, Outcome, Proposal, Receipt
     from ledgerkit.localnet.execution_errors import Json
     from ledgerkit.protocol.borsh import Record

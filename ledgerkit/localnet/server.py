@@ -9,6 +9,7 @@ import socket
 import sys
 import threading
 import time
+from collections.abc import Awaitable, Callable, Collection, Iterator, MutableMapping
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
@@ -22,8 +23,6 @@ from ledgerkit.localnet.settings import SECOND_NS
 from ledgerkit.localnet.web_access import WebAccess, is_loopback
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Collection, Iterator, MutableMapping
-
     import uvicorn
 
     from ledgerkit.localnet.world import World

@@ -9,13 +9,11 @@ one lookup, and an older one a search for the first change after its height.
 from __future__ import annotations
 
 from bisect import bisect_right
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from collections.abc import Iterator
+from typing import Any, Generic, TypeVar
 
 from ledgerkit.localnet.chain_types import NO_CODE, Account, Change
 from ledgerkit.protocol import AccessKey, CryptoHash
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 V = TypeVar("V", Account, AccessKey, int, bytes)
 Cause = tuple[str, CryptoHash | None]

@@ -7,6 +7,7 @@ order of nearcore's runtime/runtime/src/verifier.rs.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Never
 
@@ -36,8 +37,6 @@ from ledgerkit.units import U128_MAX
 from ledgerkit.validation import is_account_id
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
     from ledgerkit.localnet.chain_types import Account
     from ledgerkit.localnet.fees import Profile
     from ledgerkit.localnet.settings import Settings

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import ipaddress
 import re
+from collections.abc import Collection
 from typing import TYPE_CHECKING
 
 from msgspec import structs
@@ -18,8 +19,6 @@ from ledgerkit.errors import InvalidRequestError
 from ledgerkit.localnet.http_messages import HttpResponse, text_response
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
-
     from ledgerkit.localnet.http_messages import HttpRequest
 
 _HOST = re.compile(r"(\[[0-9a-f:.]+\]|[a-z0-9._-]+)(:\d*)?", re.IGNORECASE)

@@ -12,8 +12,10 @@ A world: a chain to submit transactions to, with its state and its clock.
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from os import PathLike
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from msgspec import Struct, field
@@ -55,9 +57,6 @@ from ledgerkit.protocol.access_keys import GasKey
 from ledgerkit.protocol.actions import deposits
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
-    from os import PathLike
-
     from ledgerkit.localnet.contract_sdk import Contract
     from ledgerkit.localnet.genesis import Genesis
     from ledgerkit.localnet.settings import Settings

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -12,8 +12,6 @@ from ledgerkit.plots import canvas, inks, texts, token_units
 from ledgerkit.plots.token_units import TokenUnit
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
     import pandas as pd
     from matplotlib.axes import Axes
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import partial
@@ -15,8 +16,6 @@ from ledgerkit.plots.texts import SMALL
 from ledgerkit.u128.human_units import is_missing
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
-
     import pandas as pd
     from matplotlib.axes import Axes
 

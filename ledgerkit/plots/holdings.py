@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 from functools import partial
 from itertools import accumulate
@@ -14,8 +15,6 @@ from ledgerkit.plots.texts import SMALL
 from ledgerkit.plots.token_units import TokenUnit
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
     import pandas as pd
     from matplotlib.axes import Axes
 

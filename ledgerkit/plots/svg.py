@@ -11,6 +11,7 @@ from __future__ import annotations
 import io
 import re
 import xml.etree.ElementTree as ET
+from collections.abc import Callable
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 
@@ -18,8 +19,6 @@ from ledgerkit import extras
 from ledgerkit.plots import canvas
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from matplotlib.axes import Axes
 
 LIGHT, DARK = "#ffffff", "#111111"  # the backgrounds of JupyterLab's themes

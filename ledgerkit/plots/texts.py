@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import textwrap
 from bisect import bisect_right
+from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
 from math import isfinite
-from typing import TYPE_CHECKING
 
 from ledgerkit import extras
 from ledgerkit.errors import cut
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
 
 SMALL = 8.0  # points; the size of every text but the title
 _LONGEST, _SHORTEST = 260, 6  # characters

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
 
 import pandas as pd
 
 from ledgerkit import units
 from ledgerkit.plots import canvas, texts
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
 
 _COLUMNS = ("symbol", "decimals")
 SOURCE = "lk.ft(..., metadata=True)"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, TypeAlias, cast
 
@@ -10,8 +11,6 @@ import numpy as np
 from ledgerkit.errors import DecodeError, cut
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from numpy.typing import NDArray
 
     Bytes: TypeAlias = NDArray[np.uint8]

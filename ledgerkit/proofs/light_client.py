@@ -7,6 +7,7 @@ core/primitives/src/views.rs, LightClientBlockView, and block_header.rs, Approva
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from typing import TYPE_CHECKING
@@ -24,8 +25,6 @@ from ledgerkit.protocol import borsh
 from ledgerkit.protocol.types import CryptoHash
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
     from ledgerkit.api.models.commitments import (
         LightClientBlock,
         LiteBlock,

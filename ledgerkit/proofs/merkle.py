@@ -6,13 +6,10 @@ Source: nearcore, core/primitives/src/merkle.rs.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from hashlib import sha256
-from typing import TYPE_CHECKING
 
 from ledgerkit.errors import ProofError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
 
 NO_ROOT = bytes(32)  # the root of an empty list
 

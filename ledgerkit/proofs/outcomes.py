@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from base64 import b64decode
 from binascii import Error as Base64Error
+from collections.abc import Iterator, Sequence
 from hashlib import sha256
 from typing import TYPE_CHECKING, Protocol
 
@@ -24,8 +25,6 @@ from ledgerkit.protocol import borsh
 from ledgerkit.protocol.types import Balance
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
     from ledgerkit.api.models.transactions import Status
 
 

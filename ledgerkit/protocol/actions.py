@@ -8,7 +8,7 @@ its actions and their gas, are left to the chain to check.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field
 from hashlib import sha256
 from itertools import pairwise
@@ -53,8 +53,6 @@ from ledgerkit.units import U64_MAX, U128_MAX
 from ledgerkit.validation import integer, one_of, plain_text, raw_bytes
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from ledgerkit.protocol.keys import SecretKey
 
 _LONGEST_SHOWN = 200  # bytes

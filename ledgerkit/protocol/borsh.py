@@ -15,16 +15,14 @@ Its checks, its encoding and its decoding all follow from that declaration.
 from __future__ import annotations
 
 import binascii
+from collections.abc import Callable, Sequence
 from dataclasses import fields
 from struct import Struct
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self, TypeVar
+from typing import Any, ClassVar, NamedTuple, Self, TypeVar
 
 from ledgerkit import validation
 from ledgerkit.errors import DecodeError, InvalidRequestError
 from ledgerkit.units import U64_MAX, U128_MAX
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
 
 _T = TypeVar("_T")
 

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import secrets
+from collections.abc import Callable
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ledgerkit.errors import InvalidRequestError
 from ledgerkit.extras import require
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 _SEED_BYTES = 32
 _RECOVERY_IDS = 4

@@ -8,6 +8,7 @@ which are options here, so code that sends or shows a transaction works with eit
 from __future__ import annotations
 
 import binascii
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Literal, Self
@@ -52,8 +53,6 @@ from ledgerkit.units import U64_MAX
 from ledgerkit.validation import HASH_BYTES, integer, one_of
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     import pandas as pd
 
     from ledgerkit.protocol.keys import SecretKey

@@ -11,19 +11,17 @@ needs `str(account_id)`.
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from hashlib import sha3_256, sha256
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, TypeVar
+from typing import Any, ClassVar, Literal, Self, TypeVar
 
 from ledgerkit import validation
 from ledgerkit.errors import InvalidRequestError
 from ledgerkit.protocol.borsh import Borsh, Codec, Reader, set_field, text
 from ledgerkit.units import U64_MAX, U128_MAX
 from ledgerkit.validation import HASH_BYTES, Checked, decode_base58, split_key
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 AccountKind = Literal["named", "near-implicit", "eth-implicit", "deterministic", "universal"]
 

@@ -6,6 +6,7 @@ The arguments of verbs that send: amounts, code and actions, checked before anyt
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -33,8 +34,6 @@ from ledgerkit.protocol.types import SIGNATURE_BYTES
 from ledgerkit.units import U128_MAX, gas_text
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from ledgerkit.protocol import AccessKey, Transaction
 
 _LEAST_PLAIN = 10**15  # yoctoNEAR, a billionth of a NEAR

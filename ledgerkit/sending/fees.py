@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -12,8 +13,6 @@ from ledgerkit.protocol import AccountId, AddKey, FullAccess, FunctionCallPermis
 from ledgerkit.protocol.actions import KIND_OF, SignedDelegate, attached_gas, deposits
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from ledgerkit.protocol import Action, Transaction
     from ledgerkit.protocol.access_keys import Permission
 

@@ -9,6 +9,7 @@ can no longer be included.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import wraps
 from typing import TYPE_CHECKING, Concatenate, NamedTuple, ParamSpec, TypeVar
 
@@ -35,8 +36,6 @@ from ledgerkit.errors import (
 from ledgerkit.sending import broadcast
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from ledgerkit.api.models.transactions import TransactionResponse
     from ledgerkit.ledger import Ledger
     from ledgerkit.protocol import SignedTransaction

@@ -10,12 +10,11 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator
-
     from ledgerkit.protocol import CryptoHash, SignedTransaction
 
 _MAX_AGE_S = 30.0  # how long a nonce and a block are used after they were read, while others send

@@ -8,6 +8,7 @@ is returned first, and raised once the text is out of scope.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import wraps
 from os import PathLike
@@ -24,8 +25,6 @@ from ledgerkit.redaction import Secret
 from ledgerkit.transport import networks
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from ledgerkit.ledger import Ledger
 
 P = ParamSpec("P")

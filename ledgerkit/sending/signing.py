@@ -7,6 +7,7 @@ unless that is allowed, and all senders on one chain share the nonces of a key.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -46,8 +47,6 @@ from ledgerkit.units import near_text
 from ledgerkit.verbs.fetching import provenance
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     import pandas as pd
 
     from ledgerkit.api.calls import Call

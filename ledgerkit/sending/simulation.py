@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from ledgerkit import client, validation
@@ -12,8 +13,6 @@ from ledgerkit.transport import embedded
 from ledgerkit.verbs import transactions
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from ledgerkit.ledger import Ledger
     from ledgerkit.tracing.trace import Trace
 

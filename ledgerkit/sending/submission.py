@@ -12,6 +12,7 @@ from __future__ import annotations
 import base64
 import threading
 from collections import OrderedDict
+from collections.abc import Iterator
 from functools import partial
 from math import inf
 from typing import TYPE_CHECKING, Any, Never
@@ -35,8 +36,6 @@ from ledgerkit.verbs.tokens import read_token_facts
 from ledgerkit.visible_text import html_text
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     import pandas as pd
 
     from ledgerkit.api.models.transactions import TransactionResponse

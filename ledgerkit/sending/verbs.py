@@ -8,6 +8,8 @@ next nonce and sent, in turn with other senders of the key.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from os import PathLike
 from typing import (
     TYPE_CHECKING,
     Any,
@@ -46,9 +48,6 @@ from ledgerkit.transport.settings import positive
 from ledgerkit.verbs.declaring import complete, with_options
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-    from os import PathLike
-
     import pandas as pd
 
     from ledgerkit.ledger import Ledger

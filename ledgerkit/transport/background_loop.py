@@ -7,6 +7,7 @@ import math
 import threading
 import time
 import weakref
+from collections.abc import Callable, Coroutine
 from concurrent.futures import wait
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -15,7 +16,6 @@ from ledgerkit.errors import InvalidRequestError
 from ledgerkit.transport import forks
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine
     from concurrent.futures import Future
 
 T = TypeVar("T")

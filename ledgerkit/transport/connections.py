@@ -9,6 +9,7 @@ import re
 import ssl
 import time
 import weakref
+from collections.abc import Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
@@ -22,7 +23,6 @@ from ledgerkit.transport.exchange import HEADERS, Connections, NoConnectionError
 from ledgerkit.transport.response_body import BodyReader
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
     from contextlib import AbstractAsyncContextManager
 
     from ledgerkit.api.calls import Response, Surface

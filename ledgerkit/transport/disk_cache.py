@@ -11,6 +11,7 @@ import threading
 import time
 import weakref
 from collections import Counter
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, get_args
@@ -21,8 +22,6 @@ from ledgerkit.extras import require
 from ledgerkit.transport import forks, networks
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
     from ledgerkit.api.calls import Call, Surface
     from ledgerkit.transport.settings import Cache
 

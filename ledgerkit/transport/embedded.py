@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import urlsplit
 
@@ -22,8 +23,6 @@ from ledgerkit.transport.exchange import Connections, Source, http_response
 from ledgerkit.transport.response_body import BodyReader
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
-
     from ledgerkit.api.calls import Call, Response
     from ledgerkit.protocol import Action, SignedTransaction
     from ledgerkit.transport.exchange import RawRequest

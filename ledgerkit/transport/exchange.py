@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ledgerkit._version import __version__
@@ -12,8 +13,6 @@ from ledgerkit.errors import InvalidRequestError, TransportError
 from ledgerkit.transport.retry import parse_retry_after
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Mapping
-
     from ledgerkit.api.calls import Call, Surface
     from ledgerkit.errors import LedgerError
     from ledgerkit.transport.networks import Network

@@ -12,6 +12,7 @@ import asyncio
 import re
 import time
 import traceback
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 from urllib.parse import urlencode, urljoin, urlsplit
@@ -24,8 +25,6 @@ from ledgerkit.transport.exchange import NoConnectionError, RawRequest, Transpor
 from ledgerkit.transport.response_body import EncodingError
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
-
     from ledgerkit.api.calls import Response, Surface
     from ledgerkit.transport.exchange import Connections, Exchange
     from ledgerkit.transport.settings import Settings

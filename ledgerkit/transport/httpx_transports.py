@@ -7,6 +7,7 @@ import logging
 import socket
 import threading
 import time
+from collections.abc import Callable
 from contextlib import closing, suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar, cast
@@ -25,8 +26,6 @@ from ledgerkit.transport.exchange import (
 from ledgerkit.transport.response_body import BodyReader
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from ledgerkit.api.calls import Response
     from ledgerkit.transport.exchange import RawRequest
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from ledgerkit._version import __version__
 from ledgerkit.api import matching, rpc
@@ -19,7 +19,6 @@ from ledgerkit.transport.replay import Replay, recorded_network, request_of
 
 if TYPE_CHECKING:
     from pathlib import Path
-    from typing import Literal
 
     from ledgerkit.api.calls import Response
     from ledgerkit.protocol.borsh import Borsh

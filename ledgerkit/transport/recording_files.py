@@ -18,7 +18,8 @@ import io
 import os
 import sys
 import weakref
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Annotated, Any, BinaryIO, NamedTuple
 
 import msgspec
 
@@ -29,9 +30,7 @@ from ledgerkit.files import file_errors, replacing
 from ledgerkit.transport.memory_cache import MemoryCache
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
-    from typing import BinaryIO
 
 VERSION = 1
 FRAME_BYTES = 2**20  # unpacked; a frame with more is ended

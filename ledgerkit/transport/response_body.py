@@ -6,14 +6,13 @@ import asyncio
 import io
 import time
 import zlib
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from ledgerkit.errors import ResponseTooLargeError
 from ledgerkit.transport.exchange import ACCEPTED_ENCODING
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from ledgerkit.transport.exchange import RawRequest
 
 _NAMES = {"gzip", "x-gzip"}  # RFC 9110, section 8.4.1.3

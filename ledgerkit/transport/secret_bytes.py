@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from base64 import b32decode, b32encode, b64decode, b64encode
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
@@ -13,8 +14,6 @@ from nacl.bindings import crypto_sign_seed_keypair
 from ledgerkit import redaction
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
     from ledgerkit.redaction import SecretText
 
 _KEY, _PHRASE = "a secret key", "a seed phrase"

@@ -7,6 +7,7 @@ import logging
 import math
 import time
 import weakref
+from collections.abc import AsyncGenerator, Callable, Coroutine, Generator, Iterable, Sequence
 from concurrent.futures import CancelledError
 from contextlib import suppress
 from functools import partial
@@ -41,15 +42,6 @@ from ledgerkit.transport.retry import Backoff, Outage
 from ledgerkit.transport.streaming import STOP_S, Stream, batches_ahead, batches_in_place
 
 if TYPE_CHECKING:
-    from collections.abc import (
-        AsyncGenerator,
-        Callable,
-        Coroutine,
-        Generator,
-        Iterable,
-        Sequence,
-    )
-
     from ledgerkit.api.calls import Call, Surface
     from ledgerkit.transport.disk_cache import DiskCache
     from ledgerkit.transport.exchange import Connections

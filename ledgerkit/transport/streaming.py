@@ -6,6 +6,7 @@ import asyncio
 import threading
 import time
 from collections import deque
+from collections.abc import Callable, Coroutine, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import CancelledError
 from contextlib import suppress
 from itertools import islice
@@ -15,8 +16,6 @@ from ledgerkit.errors import InvalidRequestError, LedgerError
 from ledgerkit.transport import background_loop
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine, Generator, Iterable, Iterator, Sequence
-
     Work = Callable[[Any], Coroutine[Any, Any, Any]]
 
 STOP_S = 1.0  # seconds to wait for tasks to stop; a task may be stuck in a transport

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -10,8 +11,6 @@ from ledgerkit.u128 import planes
 from ledgerkit.u128.planes import NONE
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from ledgerkit.u128.planes import Flags, Planes
 
 # A result: the words of the values modulo 2^128, and the multiple of 2^128 to add to each: 0, -1

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -21,8 +22,6 @@ from ledgerkit.u128 import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-
     from ledgerkit.u128.planes import Flags, Planes, Words
 
 _PANDAS = (pd.Series, pd.Index, pd.DataFrame)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,8 +12,6 @@ from pandas.api.extensions import no_default
 from ledgerkit.u128 import decimal_text, parsing, planes
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from ledgerkit.u128.array import U128Array
 
 _MISSING = (

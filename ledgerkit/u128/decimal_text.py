@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
@@ -12,8 +13,6 @@ from ledgerkit.u128 import planes
 from ledgerkit.u128.planes import LIMIT, Flags, Objects, Planes, Words
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from numpy.typing import NDArray
 
 # Eight digits are the eight bytes of a word, the first digit in its lowest byte, so that one

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
@@ -11,8 +12,6 @@ import pandas as pd
 from ledgerkit.u128 import arithmetic, ordering, parsing, planes, reductions
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from ledgerkit.u128.array import U128Array
     from ledgerkit.u128.planes import Flags, Rows
 

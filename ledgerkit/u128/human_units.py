@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, overload
+from collections.abc import Callable
+from typing import Any, overload
 
 import numpy as np
 import pandas as pd
@@ -11,9 +12,6 @@ from ledgerkit import units, validation
 from ledgerkit.errors import InvalidRequestError, cut
 from ledgerkit.u128 import parsing
 from ledgerkit.units import NEAR_DECIMALS
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 # The storage is "python", so that the dtype is the same with and without pyarrow.
 TEXT = pd.StringDtype("python", na_value=np.nan)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import base64
 import math
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable
+from typing import Any
 
 import msgspec
 import pandas as pd
@@ -12,9 +13,6 @@ import pandas as pd
 from ledgerkit import json_decoding
 from ledgerkit.u128 import arrow, parsing
 from ledgerkit.u128.human_units import TEXT
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 # The metadata of a field with JSON text: its nulls are None, or NA.
 JSON = {b"holds": b"json"}

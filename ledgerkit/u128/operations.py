@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import numbers
 import operator
+from collections.abc import Callable
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
@@ -17,8 +18,6 @@ from ledgerkit.u128 import parsing, planes
 from ledgerkit.u128.pandas_hooks import is_column
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from ledgerkit.u128.array import U128Array
     from ledgerkit.u128.planes import Flags, Floats, Objects, Planes
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from contextlib import contextmanager
 from decimal import Decimal
 from os import PathLike
@@ -17,8 +18,6 @@ from ledgerkit.u128.human_units import TEXT
 from ledgerkit.u128.pandas_hooks import STORED_NAMES
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     import pandas as pd
 
 # The metadata key of a text column that holds large values: its value is the number column's name.

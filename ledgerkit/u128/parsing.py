@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+from collections.abc import Iterable
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -14,8 +15,6 @@ from ledgerkit.errors import DecodeError, InvalidRequestError, cut, quote
 from ledgerkit.u128 import decimal_text, planes
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from ledgerkit.u128.planes import Flags, Objects, Planes
 
 _LONGEST = 4300  # digits; Python's own limit for converting a text to an integer

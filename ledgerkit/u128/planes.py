@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import operator
+from collections.abc import Callable, Sequence
 from functools import cache
 from itertools import repeat
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
 
 Words: TypeAlias = NDArray[np.uint64]
 Flags: TypeAlias = NDArray[np.bool_]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,8 +12,6 @@ import pandas as pd
 from ledgerkit.u128 import arithmetic, ordering, parsing, planes
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from ledgerkit.u128.array import U128Array
     from ledgerkit.u128.planes import Flags, Planes
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, overload
+from typing import TYPE_CHECKING, Unpack, overload
 
 from ledgerkit import cards, client, prompt_text, validation
 from ledgerkit.api import rest, rpc
@@ -20,8 +20,6 @@ from ledgerkit.verbs.fetching import Fetcher, provenance, read_frame, request_in
 from ledgerkit.visible_text import html_text
 
 if TYPE_CHECKING:
-    from typing import Unpack
-
     import pandas as pd
 
     from ledgerkit.api.calls import Call

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from functools import partial
 from itertools import chain
-from typing import TYPE_CHECKING, overload
+from typing import TYPE_CHECKING, Unpack, overload
 
 from ledgerkit import client, validation
 from ledgerkit.block_data.transaction_documents import stream_documents
@@ -20,9 +21,6 @@ from ledgerkit.verbs.tokens import read_token_facts
 from ledgerkit.verbs.trace_reading import build_traces
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-    from typing import Unpack
-
     import pandas as pd
 
     from ledgerkit.api.models.services import AccountTransaction

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import closing
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
@@ -26,8 +27,6 @@ from ledgerkit.verbs.declaring import verb
 from ledgerkit.verbs.fetching import Fetcher, sourced_frame
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Iterable, Iterator
-
     import pandas as pd
 
     from ledgerkit.api.models import chain

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ledgerkit import client, validation
@@ -18,8 +18,6 @@ from ledgerkit.verbs.declaring import verb
 from ledgerkit.verbs.fetching import sourced_frame
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     import pandas as pd
 
     from ledgerkit.api.models import chain

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator, Sequence
 from contextlib import closing, nullcontext
 from dataclasses import dataclass, field, replace
+from os import PathLike
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
@@ -22,9 +24,6 @@ from ledgerkit.transport import networks
 from ledgerkit.verbs.fetching import provenance
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-    from os import PathLike
-
     import pandas as pd
 
     from ledgerkit.api.calls import Call, Response, Surface

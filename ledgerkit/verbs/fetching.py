@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -17,8 +17,6 @@ from ledgerkit.frames import build as frame_builder
 from ledgerkit.ledger import newest_block_in_errors
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-
     from ledgerkit.api.calls import Call
     from ledgerkit.ledger import Ledger, OnError
 

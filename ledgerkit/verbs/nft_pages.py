@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -14,8 +15,6 @@ from ledgerkit.api.models import chain
 from ledgerkit.verbs import readings
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
     from ledgerkit.api.calls import Call, Response
     from ledgerkit.validation import BlockReference
     from ledgerkit.verbs.fetching import Fetcher

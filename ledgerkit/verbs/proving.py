@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from hashlib import sha256
@@ -29,8 +30,6 @@ from ledgerkit.verbs.fetching import provenance
 from ledgerkit.verbs.stated_facts import contradictions, receipts_without_outcome
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
     from ledgerkit.api.models.commitments import Header, OutcomeProof
     from ledgerkit.api.models.transactions import ExecutionOutcome, Transaction, TxResult
     from ledgerkit.block_data.verified_documents import VerifiedRead

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
@@ -12,8 +13,6 @@ from ledgerkit.frames import amounts
 from ledgerkit.frames.accounts import Reading
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
     from ledgerkit.api.calls import Call, Response
     from ledgerkit.validation import BlockReference
 

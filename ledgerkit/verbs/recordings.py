@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from os import PathLike
+from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import urlsplit
 
 import msgspec
@@ -16,10 +18,6 @@ from ledgerkit.transport.recording_files import RecordFile
 from ledgerkit.transport.replay import replayed_network
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from os import PathLike
-    from typing import Literal
-
     import pandas as pd
 
     from ledgerkit.api.calls import Surface

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import timedelta
@@ -17,8 +18,6 @@ from ledgerkit.ledger import refuse_reference
 from ledgerkit.validation import BlockReference
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
     from ledgerkit.block_search.bisection import Point
 
     Offset = pd.tseries.offsets.BaseOffset

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from os import PathLike
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -20,8 +21,6 @@ from ledgerkit.frames.collected import DOCUMENT_VIEWS
 from ledgerkit.verbs import document_kinds
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     import pandas as pd
 
     from ledgerkit.api.models import chain

@@ -7,6 +7,8 @@ The asynchronous generators yield lists of rows, and read their pages with a `Re
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from contextlib import aclosing, closing
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypeVar
@@ -16,9 +18,6 @@ from ledgerkit.api import services
 from ledgerkit.errors import DecodeError, InvalidRequestError, LedgerError
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
-    from collections.abc import Set as AbstractSet
-
     from ledgerkit.api.calls import Call
     from ledgerkit.api.models.services import (
         AccountPage,

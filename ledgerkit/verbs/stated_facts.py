@@ -9,6 +9,7 @@ its creator. Statements that contradict these are reported.
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from msgspec import UNSET
@@ -17,8 +18,6 @@ from ledgerkit.api.models.transactions import Status
 from ledgerkit.tracing.tree.frame_columns import SYSTEM
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
     from ledgerkit.api.models.commitments import Header
     from ledgerkit.api.models.transactions import ExecutionOutcome, Receipt, TxResult
 

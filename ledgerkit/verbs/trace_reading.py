@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING, Any
@@ -21,8 +22,6 @@ from ledgerkit.verbs.proving import prove
 from ledgerkit.verbs.tokens import read_token_facts
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from ledgerkit.api.models.transactions import TransactionResponse
     from ledgerkit.ledger import Ledger
     from ledgerkit.verbs.fetching import Fetcher

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal, overload
+from typing import TYPE_CHECKING, Any, Literal, Unpack, overload
 
 from ledgerkit import client, json_decoding, validation
 from ledgerkit.api import rpc, services
@@ -35,9 +35,6 @@ from ledgerkit.verbs.proving import check_anchor, prove
 from ledgerkit.verbs.trace_reading import TransactionRef, build_traces, read_results, source_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-    from typing import Unpack
-
     import pandas as pd
 
     from ledgerkit.api.models.chain import BlockHeader

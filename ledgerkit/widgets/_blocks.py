@@ -7,6 +7,7 @@ formatted as HTML without scripts, for a notebook without a kernel.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import count
@@ -16,8 +17,6 @@ from ledgerkit.plots.svg import LIGHT, svg_text
 from ledgerkit.widgets import _html
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
     import pandas as pd
     from matplotlib.axes import Axes
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+from collections.abc import Callable
 from functools import partial
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -16,7 +17,6 @@ from ledgerkit.frames.excel import to_excel
 from ledgerkit.u128.parquet import write_parquet
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from pathlib import Path
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Mapping
 from importlib.resources import files
 from itertools import cycle
 from typing import TYPE_CHECKING
@@ -13,8 +14,6 @@ from ledgerkit.units import count_text
 from ledgerkit.visible_text import escape_invisible, html_text
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
-
     import pandas as pd
 
 _MAX_TEXT = 100  # characters

@@ -8,6 +8,7 @@ texts. It runs in a thread, so that Cancel, or the next request, is handled mean
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
@@ -23,7 +24,6 @@ from ledgerkit.widgets._downloads import file_bytes
 from ledgerkit.widgets._window import LINKS, Window, in_thread, network_badge
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
     from pathlib import Path
 
     import pandas as pd

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import binascii
 import json
+from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -19,8 +20,6 @@ from ledgerkit.units import count_text, gas_amount, near_amount
 from ledgerkit.visible_text import escape_invisible
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
-
     import pandas as pd
 
     from ledgerkit.tracing.amount_texts import AmountTexts

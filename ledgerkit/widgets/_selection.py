@@ -12,6 +12,7 @@ from __future__ import annotations
 import operator
 import re
 import threading
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC
 from decimal import Decimal
@@ -30,8 +31,6 @@ from ledgerkit.u128 import decimal_text
 from ledgerkit.u128.array import U128Array
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
-
     from numpy.typing import NDArray
 
     Flags = NDArray[np.bool_]

@@ -8,7 +8,8 @@ a page of them.
 from __future__ import annotations
 
 import base64
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -23,9 +24,6 @@ from ledgerkit.visible_text import escape_invisible
 from ledgerkit.widgets import _downloads, _html
 from ledgerkit.widgets._blocks import Block, Page
 from ledgerkit.widgets._selection import Rows, Selection, Source, is_number
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
 
 _PAGE = 25  # rows
 _MAX_PAGE = 500

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from functools import cached_property
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -14,8 +15,6 @@ from ledgerkit.widgets._blocks import Block
 from ledgerkit.widgets._receipt_details import ReceiptDetails, change_value, id_value
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
     from ledgerkit.tracing.trace import Trace
     from ledgerkit.tracing.transaction_data import TransactionData
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
 from dataclasses import dataclass
@@ -22,8 +23,6 @@ from ledgerkit.extras import require
 from ledgerkit.transport import networks
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-
     from ledgerkit.ledger import Ledger
     from ledgerkit.widgets._blocks import Content
     from ledgerkit.widgets._panel import Panel

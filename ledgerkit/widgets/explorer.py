@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from ledgerkit.widgets import _html
@@ -23,8 +24,6 @@ from ledgerkit.widgets.tokens import TokenExplorer
 from ledgerkit.widgets.transactions import BlockExplorer, TransactionExplorer
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     import pandas as pd
 
     from ledgerkit.ledger import Ledger

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import Any
 
 from ledgerkit import client
 from ledgerkit.transport import networks
@@ -11,9 +12,6 @@ from ledgerkit.verbs import node
 from ledgerkit.widgets import _html
 from ledgerkit.widgets._blocks import Content, Page
 from ledgerkit.widgets._panel import Field, Panel, SecretField
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 
 class NetworkPicker(Panel):

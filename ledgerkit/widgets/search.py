@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 from urllib.parse import urlsplit
@@ -20,8 +21,6 @@ from ledgerkit.widgets._window import Target, target
 from ledgerkit.widgets.contracts import ContractViewer
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
-
     from ledgerkit.frames.tokens import TokenFacts
     from ledgerkit.ledger import Ledger
 

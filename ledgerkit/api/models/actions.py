@@ -9,6 +9,7 @@ they have a name, and transfer their member `deposit`.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import msgspec
@@ -22,8 +23,6 @@ from ledgerkit.protocol.actions import KINDS_BY_NAME
 from ledgerkit.units import U128_MAX
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-
     from ledgerkit.api.models.chain import ChunkTransaction
     from ledgerkit.api.models.other_kinds import OtherTransaction
     from ledgerkit.protocol.actions import Kind

@@ -7,7 +7,8 @@ A document has a block and its shards. NEAR Lake stores the block and each shard
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
+from collections.abc import Sequence
+from typing import Any, NamedTuple, NoReturn
 
 import msgspec
 from msgspec import Struct, field
@@ -35,9 +36,6 @@ from ledgerkit.api.models.transactions import (
     decode_error,
 )
 from ledgerkit.errors import DecodeError, not_as_documented
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 
 class Execution(ExecutionOutcome, gc=False):

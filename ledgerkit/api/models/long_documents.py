@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import re
 import secrets
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -23,8 +24,6 @@ from ledgerkit.api.models.transactions import LazyList, LongList, TxResult, deco
 from ledgerkit.errors import DecodeError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
-
     Slices = Sequence[tuple[int, int]]
 
 T = TypeVar("T")

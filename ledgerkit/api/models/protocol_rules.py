@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from typing import TYPE_CHECKING, Annotated, Any
+from collections.abc import Mapping
+from typing import Annotated, Any
 
 import msgspec
 from msgspec import Meta, Struct
 
 from ledgerkit import errors, json_decoding
 from ledgerkit.api.models.chain import UInt63
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 Gas = Annotated[int, Meta(ge=0)]
 Divisor = Annotated[int, Meta(gt=0)]

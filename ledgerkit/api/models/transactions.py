@@ -10,9 +10,10 @@ from __future__ import annotations
 import dataclasses
 import re
 from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
-from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypedDict, TypeVar
+from typing import Any, Generic, NamedTuple, TypedDict, TypeVar
 
 import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType, field
@@ -23,9 +24,6 @@ from ledgerkit.api.models.actions import Action
 from ledgerkit.api.models.chain import UInt63
 from ledgerkit.api.models.other_kinds import OTHER, OtherKind, decode_with_other_kinds
 from ledgerkit.api.models.protocol_rules import Gas, Rules
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
 
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from ledgerkit.localnet import rpc_json
@@ -11,8 +12,6 @@ from ledgerkit.localnet.rpc import params as read
 from ledgerkit.localnet.state import split_nonce_key
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
     from ledgerkit.localnet.chain_types import Block
     from ledgerkit.localnet.rpc.errors import Object
     from ledgerkit.localnet.rpc.params import Members

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
@@ -12,8 +13,6 @@ from ledgerkit.localnet.settings import SECOND_NS
 from ledgerkit.protocol import PublicKey
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from ledgerkit.localnet.chain_types import Block
     from ledgerkit.localnet.http_messages import HttpResponse
     from ledgerkit.localnet.rpc.errors import Object

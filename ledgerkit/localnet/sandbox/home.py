@@ -10,10 +10,11 @@ import json
 import os
 import secrets
 import string
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 
@@ -24,9 +25,6 @@ from ledgerkit.localnet.sandbox import genesis
 from ledgerkit.localnet.sandbox.world import SandboxWorld
 from ledgerkit.localnet.settings import SECOND_NS
 from ledgerkit.protocol import AccountId, SecretKey
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 CONFIG, NODE_KEY, VALIDATOR_KEY = "config.json", "node_key.json", "validator_key.json"
 VALIDATOR = "test.near"

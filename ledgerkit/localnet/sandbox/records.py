@@ -6,6 +6,7 @@ Source: nearcore, core/primitives/src/state_record.rs.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
@@ -24,8 +25,6 @@ from ledgerkit.protocol.access_keys import (
 from ledgerkit.units import U128_MAX
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-
     from ledgerkit.localnet.state import StateStore
 
 _VERSIONS = ("V1", "V2")

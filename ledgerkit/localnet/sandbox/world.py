@@ -7,6 +7,7 @@ Source: nearcore, chain/jsonrpc/src/lib.rs and chain/jsonrpc-primitives/src/type
 from __future__ import annotations
 
 import time
+from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from ledgerkit.localnet.mempool import ChunkMempool
@@ -22,8 +23,6 @@ from ledgerkit.localnet.sandbox.records import (
 from ledgerkit.localnet.world import World
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
-
     from ledgerkit.localnet.clock import Clock
     from ledgerkit.localnet.genesis import Genesis
     from ledgerkit.localnet.rpc.errors import Object

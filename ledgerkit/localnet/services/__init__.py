@@ -6,6 +6,7 @@ Each service has its own prefix, as in `/transactions/v0/account`.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from ledgerkit.localnet.http_messages import HttpResponse, json_response, text_response
@@ -13,8 +14,6 @@ from ledgerkit.localnet.services import key_values, transactions_api, transfers_
 from ledgerkit.localnet.services.requests import RefusedError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from ledgerkit.localnet.http_messages import HttpRequest
     from ledgerkit.localnet.world import World
 

@@ -14,6 +14,7 @@ import gzip
 import io
 import re
 import tarfile
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from ledgerkit.localnet import rpc_json
@@ -24,8 +25,6 @@ from ledgerkit.localnet.rpc import params as read
 from ledgerkit.localnet.rpc.errors import HandlerError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from ledgerkit.localnet.chain_types import Block, Change, Chunk
     from ledgerkit.localnet.clock import Clock
     from ledgerkit.localnet.http_messages import Header, HttpRequest

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -16,8 +17,6 @@ from ledgerkit.localnet.contract_sdk import from_json
 from ledgerkit.protocol import CryptoHash, FunctionCall
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from ledgerkit.localnet.chain_types import ActionReceipt, Block
     from ledgerkit.localnet.world import World
 

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 from base64 import b64decode, urlsafe_b64encode
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
@@ -19,8 +20,6 @@ from ledgerkit.localnet.services.key_value_index import KeyValueIndex
 from ledgerkit.localnet.services.requests import RefusedError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-
     from ledgerkit.localnet.services.key_value_index import KeyValueRow
     from ledgerkit.localnet.world import World
 

@@ -11,6 +11,7 @@ transaction's block, and changes with each further receipt.
 from __future__ import annotations
 
 from bisect import insort
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
@@ -34,8 +35,6 @@ from ledgerkit.protocol.actions import SignedDelegate
 from ledgerkit.validation import is_account_id
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
     from ledgerkit.localnet.world import World
 
 # The members of arguments and of events' data that may name an account.

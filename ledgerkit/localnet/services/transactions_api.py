@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain, islice, repeat
 from typing import TYPE_CHECKING, Any
 
@@ -18,8 +19,6 @@ from ledgerkit.localnet.services.transaction_index import ROLES, RoleFilters, Tr
 from ledgerkit.protocol import AccountId, CryptoHash
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
-
     from ledgerkit.localnet.services.transaction_index import IndexedTransaction
     from ledgerkit.localnet.world import World
 

@@ -10,6 +10,7 @@ tokens without an event.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -21,8 +22,6 @@ from ledgerkit.localnet.contract_sdk import U128, decode_event, from_json
 from ledgerkit.protocol import AccountId, DeterministicStateInit, FunctionCall, Transfer
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from ledgerkit.localnet.chain_types import Block, Outcome
     from ledgerkit.localnet.world import World
     from ledgerkit.protocol import Action

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import suppress
 from fractions import Fraction
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -21,8 +22,6 @@ from ledgerkit.protocol import AccountId
 from ledgerkit.validation import is_account_id
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from ledgerkit.localnet.services.transfer_rows import Row
     from ledgerkit.localnet.world import World
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import atexit
 import threading
+from collections.abc import Callable
 from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -29,8 +30,6 @@ from ledgerkit.localnet.wasm import host_functions, modules
 from ledgerkit.localnet.wasm.guest import Guest, memory_violation
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from ledgerkit.localnet.promises import Promise
     from ledgerkit.localnet.vm import Vm
     from ledgerkit.localnet.wasm.host_functions import HostFunction

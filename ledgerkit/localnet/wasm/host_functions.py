@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Never
@@ -22,8 +22,6 @@ from ledgerkit.protocol import CryptoHash, curves, universal_account_id
 from ledgerkit.units import U64_MAX
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from ledgerkit.localnet.vm import Vm
     from ledgerkit.protocol import PublicKey
 

@@ -8,12 +8,10 @@ sections are dropped. The start function is exported, so that it can be called l
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Iterator
+from typing import NamedTuple
 
 from ledgerkit.localnet.execution_errors import PrepareError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 # The limits of nearcore (LimitConfig in parameters.snap).
 INITIAL_PAGES = 1024
