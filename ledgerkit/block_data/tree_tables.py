@@ -1,4 +1,4 @@
-"""The tables of receipts, events and transfers of transactions, from either source."""
+"""The tables of receipts, events, transfers and intents of transactions, from either source."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from ledgerkit.tracing.actions import (
     with_receipts,
 )
 from ledgerkit.tracing.gas import ReceiptValues
+from ledgerkit.tracing.intents import intent_columns, list_intents
 from ledgerkit.tracing.transfers import list_transfers, transfer_columns
 from ledgerkit.tracing.tree import build_forest
 from ledgerkit.tracing.tree.arrays import take
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from ledgerkit.api.models.transactions import TxResult
     from ledgerkit.block_data.transaction_assembly import IncludedTransaction
     from ledgerkit.tracing.actions import Event
+    from ledgerkit.tracing.intents import IntentMove
     from ledgerkit.tracing.token_events import Transfer
     from ledgerkit.tracing.tree import Forest
 
@@ -54,7 +56,8 @@ def tree_tables(
     Raises `DecodeError` if a value does not fit its column.
     """
     forest = build_forest([item.result for item in transactions])
-    events = parse_events(forest) if {"events", "transfers"}.intersection(views) else []
+    has_events = not {"events", "transfers", "intents"}.isdisjoint(views)
+    events = parse_events(forest) if has_events else []
     columns: dict[str, tuple[np.ndarray, Columns]] = {
         "receipts": (forest.trees, _receipts(forest, transactions)),
         "events": (
@@ -67,6 +70,10 @@ def tree_tables(
         transfers = list_transfers(ReceiptValues(forest, rules), events)[0]
         keyed = with_receipts(transfer_columns(transfers), forest.columns)
         columns["transfers"] = _tree_numbers(forest, transfers), keyed
+    if "intents" in views:
+        moves = list_intents(forest, events)[0]
+        keyed = with_receipts(intent_columns(moves), forest.columns)
+        columns["intents"] = _tree_numbers(forest, moves), keyed
     return {view: _build_table(view, transactions, *columns[view]) for view in views}
 
 
@@ -79,7 +86,7 @@ def _build_table(
     return arrow_tables.of_columns(view, keys | columns)
 
 
-def _tree_numbers(forest: Forest, rows: Sequence[Event | Transfer]) -> np.ndarray:
+def _tree_numbers(forest: Forest, rows: Sequence[Event | Transfer | IntentMove]) -> np.ndarray:
     positions = np.array([row.position for row in rows], dtype=np.int64)
     trees = ~positions  # position -1 is the first transaction itself, -2 the second
     trees[positions >= 0] = forest.trees[positions[positions >= 0]]

@@ -66,7 +66,7 @@ def _print_changes(args: argparse.Namespace, difference: Diff) -> int:
 _ACCOUNT_VIEWS = VIEWS["accounts"]
 _FIRST = f"the first block: {BLOCK}"
 _BLOCK_VIEWS = (
-    "some of blocks,chunks,transactions,receipts,events,transfers, and of whole blocks "
+    "some of blocks,chunks,transactions,receipts,events,transfers,intents, and of whole blocks "
     "outcomes,actions,balances,data_receipts; default: all"
 )
 _FOLLOWED_VIEWS = "some of the views of collect-blocks, or one to print as CSV or JSON"

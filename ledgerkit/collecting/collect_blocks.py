@@ -89,8 +89,8 @@ def collect_blocks(
     Parameters
     ----------
     views
-        What to read: some of ``blocks``, ``chunks``, ``transactions``, ``receipts``,
-        ``events`` and ``transfers``; from whole blocks also ``outcomes`` and ``actions`` (of
+        What to read: some of ``blocks``, ``chunks``, ``transactions``, ``receipts``, ``events``,
+        ``transfers`` and ``intents``; from whole blocks also ``outcomes`` and ``actions`` (of
         all receipts that a block executed), ``balances`` and ``data_receipts``. None reads
         all views that the source has.
     out
@@ -98,7 +98,7 @@ def collect_blocks(
         an fsspec address.
     source
         ``"documents"`` (one request per ten heights), or ``"rpc"``: one request per height, one
-        more per new chunk, and for receipts, events and transfers one more per transaction.
+        more per new chunk, and for the four views after ``transactions`` one more per transaction.
         ``"indexer_rpc"`` reads whole blocks from a node of your own, which has to serve them and
         to track all shards: two requests per height. None is documents if the network has them.
     verify
@@ -124,9 +124,9 @@ def collect_blocks(
     Returns
     -------
     collection
-        The same as `open_collection` returns; with ``dry_run=True`` a `Plan`. Receipts, events
-        and transfers belong to the transactions that the range includes, whichever block the
-        receipts ran in. ``finished`` is True if the last call reached the end of its range;
+        The same as `open_collection` returns; with ``dry_run=True`` a `Plan`. Receipts, events,
+        transfers and intents belong to the transactions that the range includes, whichever block
+        the receipts ran in. ``finished`` is True if the last call reached the end of its range;
         heights that are not complete are then rows of ``errors``.
 
     Raises

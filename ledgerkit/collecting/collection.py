@@ -257,6 +257,7 @@ class Collection:
             ``schema("collected")``, ``errors`` as ``schema("collection_errors")``; in a
             collection of blocks ``receipts`` as ``schema("collected_receipts")``, ``events`` as
             ``schema("collected_events")``, ``transfers`` as ``schema("collected_transfers")``,
+            ``intents`` as ``schema("collected_intents")``,
             ``outcomes`` as ``schema("collected_outcomes")``, ``actions`` as
             ``schema("collected_actions")``, ``balances`` as ``schema("collected_balances")`` and
             ``data_receipts`` as ``schema("collected_data_receipts")``.

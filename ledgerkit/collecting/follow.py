@@ -102,10 +102,10 @@ def follow(
     ----------
     views
         What to read. ``blocks``, ``chunks``, ``transactions``, ``outcomes``, ``actions``,
-        ``balances`` and ``data_receipts`` come with their block. ``receipts``, ``events`` and
-        ``transfers`` are those of the transactions that the block includes; with one of these
-        views, a block comes once their receipts have run, a few blocks later. The name of one
-        view yields only its frames.
+        ``balances`` and ``data_receipts`` come with their block. ``receipts``, ``events``,
+        ``transfers`` and ``intents`` are those of the transactions that the block includes; with
+        one of these views, a block comes once their receipts have run, a few blocks later. The
+        name of one view yields only its frames.
     source
         The source: ``"documents"``, the block documents; or ``"indexer_rpc"``, a node of your own,
         which has to serve whole blocks and to track all shards.

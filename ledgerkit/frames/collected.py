@@ -29,6 +29,7 @@ _KINDS = {
         "receipts": _View("collected_receipts", "tx_block_height"),
         "events": _View("collected_events", "tx_block_height"),
         "transfers": _View("collected_transfers", "tx_block_height"),
+        "intents": _View("collected_intents", "tx_block_height"),
         "outcomes": _View("collected_outcomes", "block_height"),
         "actions": _View("collected_actions", "block_height"),
         "balances": _View("collected_balances", "block_height"),

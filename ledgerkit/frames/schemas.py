@@ -155,6 +155,10 @@ _EVENTS = (
     _c("is_effective", "bool", "True if the receipt is known to have succeeded"),
     _c("note", "str", "what is wrong if it does not follow NEP-297 or its token's standard"),
 )
+_INTENT_ASSET = (
+    "nep141:contract_id or another token id of the contract; for bridge_in of a token of another "
+    "chain, its address there"
+)
 _TX_HASH = _c("tx_hash", "str", "hash of the transaction")
 _TRANSACTION = (
     _c("tx_block_height", "Int64", "height of the block that includes the transaction", "block"),
@@ -447,6 +451,35 @@ SCHEMAS: dict[str, tuple[Column, ...]] = {
             "what reports a token's movement: event (of its standard), log (a line of an older "
             "token) or arguments (of a call that succeeded); missing for NEAR",
         ),
+    ),
+    "intents": (
+        *_RECEIPT_KEY,
+        _c("log_index", "Int64", "index of the log line in the receipt, from 0"),
+        _c("contract_id", "str", "contract that logged it: intents.near or omni.bridge.near"),
+        _c(
+            "kind",
+            "str",
+            "swap; one_sided (an intent that only gives or only receives); deposit, withdrawal, "
+            "transfer, storage_deposit, refund, mint or burn in intents.near; bridge_in, "
+            "bridge_out or bridge_through (from one other chain to another)",
+        ),
+        _c("account_id", "str", "account that gave or received; missing if none on NEAR did"),
+        _c("given_asset", "str", _INTENT_ASSET),
+        _c("given", "u128", "exact amount that it gave, with the fee", UNITS_BY_ASSET),
+        _c("received_asset", "str", _INTENT_ASSET),
+        _c("received", "u128", "exact amount that it received, without the fee", UNITS_BY_ASSET),
+        _c("fee", "u128", "part of the amount that was kept as a fee", UNITS_BY_ASSET),
+        _c(
+            "counterparty_id",
+            "str",
+            "swaps: accounts of the same receipt whose swaps change a token in the opposite "
+            "direction, joined by +; else the receiver, or the sender of a deposit",
+        ),
+        _c("referral", "str", "who brought the swap, as its intent says"),
+        _c("intent_hash", "str", "hash of the signed intent; missing for calls without one"),
+        _c("chain", "str", "other chain, as the log names it, such as eth or sol"),
+        _c("address", "str", "address on the other chain; for bridge_in the sender's"),
+        _c("memo", "str", "memo of the intent or of the token's movement"),
     ),
     "balance_changes": (
         _c("account_id", "str", "the account"),
@@ -954,6 +987,7 @@ SCHEMAS |= {
         ),
     ),
     "collected_transfers": (*_TRANSACTION, *SCHEMAS["transfers"]),
+    "collected_intents": (*_TRANSACTION, *SCHEMAS["intents"]),
     "collected_balances": (
         _c("block_height", "Int64", "height of the block", "block"),
         _c("shard_id", "Int64", "shard of the account"),
@@ -1011,6 +1045,7 @@ TRACE_FRAMES = (
     "logs",
     "events",
     "transfers",
+    "intents",
     "balance_changes",
     "gas",
 )

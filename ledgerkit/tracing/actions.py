@@ -20,6 +20,7 @@ from ledgerkit.api.models.actions import (
 )
 from ledgerkit.api.models.transactions import decode_member
 from ledgerkit.tracing.action_fields import decode_all_args, deposit
+from ledgerkit.tracing.intent_events import DIP4, IntentEvent, read_intents
 from ledgerkit.tracing.token_standards import Movement, TokenStandardError, read_event
 from ledgerkit.tracing.tree.arrays import objects, take
 
@@ -147,7 +148,7 @@ class Event(NamedTuple):
     An event (NEP-297): the position of its receipt, the line's index, its content.
 
     `note` says what is wrong with an event that does not follow NEP-297 or the standard of its
-    token; `movements` are the token movements that it reports.
+    token; `movements` are the token movements that it reports, `intents` the executed intents.
     """
 
     position: int
@@ -158,6 +159,7 @@ class Event(NamedTuple):
     data: Any
     note: str | None
     movements: list[Movement]
+    intents: list[IntentEvent]
 
 
 def parse_events(forest: Forest) -> list[Event]:
@@ -181,15 +183,16 @@ def _parse_event(position: int, index: int, line: str) -> Event:
     names = [document.get(name) for name in ("standard", "version", "event")]
     standard, version, event = [name if isinstance(name, str) else None for name in names]
     data = document.get("data", NA)
-    note, movements = None, list[Movement]()
+    note, movements, intents = None, list[Movement](), list[IntentEvent]()
     try:
         if standard and event:
             movements = read_event(standard, event, data)
+            intents = read_intents(event, data) if standard == DIP4 else []
         else:
             note = f"{_wrong_name(document)}: {text[:_QUOTED]}"
     except TokenStandardError as problem:
         note = str(problem)
-    return Event(position, index, standard, version, event, data, note, movements)
+    return Event(position, index, standard, version, event, data, note, movements, intents)
 
 
 def _wrong_name(document: dict[str, Any]) -> str:
@@ -201,7 +204,7 @@ def _wrong_name(document: dict[str, Any]) -> str:
 
 
 def _broken_event(position: int, index: int, note: str) -> Event:
-    return Event(position, index, None, None, None, NA, note, [])
+    return Event(position, index, None, None, None, NA, note, [], [])
 
 
 def event_columns(forest: Forest, events: Sequence[Event]) -> Columns:

@@ -57,7 +57,7 @@ def read_event(standard: str, event: str, data: Any) -> list[Movement]:
     """Read the movements of an event; a TokenStandardError says which member is wrong."""
     if standard == NEARX:
         name = _NEARX_SHARES.get(event)
-        return [_read_shares(name, *item) for item in _elements(data)] if name else []
+        return [_read_shares(name, *item) for item in elements(data)] if name else []
     prefix = _PREFIXES.get(standard)
     if prefix is None or not event.startswith(prefix):
         return []
@@ -66,12 +66,12 @@ def read_event(standard: str, event: str, data: Any) -> list[Movement]:
         return []
     return [
         movement
-        for path, element in _elements(data)
+        for path, element in elements(data)
         for movement in _element_movements(standard, parties, element, path)
     ]
 
 
-def _elements(data: Any) -> Iterator[tuple[str, dict[str, Any]]]:
+def elements(data: Any) -> Iterator[tuple[str, dict[str, Any]]]:
     """Iterate over the objects of an event's data, with their paths."""
     if not isinstance(data, list):
         raise TokenStandardError("data is missing" if data is NA else "data is not a list")
@@ -101,17 +101,18 @@ def _element_movements(
 def _tokens(standard: str, element: dict[str, Any], path: str) -> list[tuple[str | None, int]]:
     if standard == FUNGIBLE:
         return [(None, read_amount(element, "amount", path))]
-    ids = _texts(element, "token_ids", path)
+    ids = read_texts(element, "token_ids", path)
     if standard == NON_FUNGIBLE:
         return [(token_id, 1) for token_id in ids]
-    texts = _texts(element, "amounts", path)
+    texts = read_texts(element, "amounts", path)
     if len(ids) != len(texts):
         raise TokenStandardError(f"{path}.token_ids and {path}.amounts differ in length")
     values = [parse_amount(text, f"{path}.amounts[{index}]") for index, text in enumerate(texts)]
     return list(zip(ids, values, strict=True))
 
 
-def _texts(element: dict[str, Any], name: str, path: str) -> list[str]:
+def read_texts(element: dict[str, Any], name: str, path: str) -> list[str]:
+    """Return a member that is a list of texts; raise `TokenStandardError` for any other."""
     values = _member(element, name, path)
     if not isinstance(values, list) or not all(isinstance(value, str) for value in values):
         raise TokenStandardError(f"{path}.{name} is not a list of texts")

@@ -20,6 +20,7 @@ from ledgerkit.tracing import actions as action_rows
 from ledgerkit.tracing import balance_timeline
 from ledgerkit.tracing import explain as explanations
 from ledgerkit.tracing import gas as receipt_gas
+from ledgerkit.tracing import intents as intent_rows
 from ledgerkit.tracing import transfers as transfer_rows
 from ledgerkit.tracing.amount_texts import AmountTexts
 from ledgerkit.tracing.transaction_data import (
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
     from ledgerkit.tracing.actions import Event
     from ledgerkit.tracing.balance_timeline import BalanceChange
     from ledgerkit.tracing.gas import ReceiptValues
+    from ledgerkit.tracing.intents import IntentMove
     from ledgerkit.tracing.proof import Proof
     from ledgerkit.tracing.token_events import Transfer
 
@@ -274,6 +276,11 @@ class Trace:
         return self._frame("transfers")
 
     @cached_property
+    def intents(self) -> pd.DataFrame:
+        """One row per swap or move in NEAR Intents, or on a bridge: ``schema("intents")``."""
+        return self._frame("intents")
+
+    @cached_property
     def balance_changes(self) -> pd.DataFrame:
         """
         The sum of `transfers` by account and asset, typed as ``schema("balance_changes")``.
@@ -297,6 +304,7 @@ class Trace:
             "logs": lambda: action_rows.log_columns(tree),
             "events": lambda: action_rows.event_columns(tree, self._events),
             "transfers": lambda: transfer_rows.transfer_columns(self._transfers[0]),
+            "intents": lambda: intent_rows.intent_columns(self._intents[0]),
             "balance_changes": lambda: transfer_rows.balance_change_columns(self._transfers[0]),
             "gas": lambda: receipt_gas.gas_columns(self._values),
         }
@@ -325,6 +333,10 @@ class Trace:
     @cached_property
     def _transfers(self) -> tuple[list[Transfer], tuple[str, ...]]:
         return transfer_rows.list_transfers(self._values, self._events)
+
+    @cached_property
+    def _intents(self) -> tuple[list[IntentMove], tuple[str, ...]]:
+        return intent_rows.list_intents(self._tree, self._events)
 
     def balance_timeline(self) -> list[BalanceChange]:
         """
@@ -413,7 +425,13 @@ class Trace:
         unfinished = () if is_final else (f"the transaction is {level} and not final yet",)
         with _remedy_of_saved(is_saved=self._is_saved):
             unknown = transfer_rows.unknown_values(self._values)
-            return (*unfinished, *self._tree.notes, *unknown, *self._transfers[1])
+            return (
+                *unfinished,
+                *self._tree.notes,
+                *unknown,
+                *self._transfers[1],
+                *self._intents[1],
+            )
 
     @property
     def block_hashes(self) -> list[str]:

@@ -113,6 +113,11 @@ class Traces(Mapping[str, "Trace"]):
         return self._frame("transfers")
 
     @cached_property
+    def intents(self) -> pd.DataFrame:
+        """One row per swap or move in NEAR Intents: ``schema("traces_intents")``."""
+        return self._frame("intents")
+
+    @cached_property
     def balance_changes(self) -> pd.DataFrame:
         """One row per transaction, account and asset: ``schema("traces_balance_changes")``."""
         return self._frame("balance_changes")
