@@ -32,7 +32,6 @@ def ends(world: World) -> tuple[int, int]:
 
 
 def heights_of(world: World) -> list[int]:
-    """Return the final heights that have a block."""
     return [b.height for b in world.chain.blocks() if b.height <= world.chain.final.height]
 
 

@@ -100,7 +100,6 @@ class DocumentHost:
     def __call__(
         self, _method: str, target: str, _headers: Mapping[str, str], _body: bytes
     ) -> Reply:
-        """Answer a request."""
         parts = urlsplit(target)
         with self._lock:
             earlier = self._counts[parts.path]
@@ -126,7 +125,6 @@ class DocumentHost:
         return Reply(404)
 
     def _block(self, height: int, part: str, *, is_cached: bool) -> Reply:
-        """Answer with a block or its headers."""
         if height > _MAX_HEIGHT:
             return _refusal("Block height is too high", "BLOCK_HEIGHT_TOO_HIGH")
         if height < self.first:
@@ -162,7 +160,6 @@ def _is_fresh(query: str) -> bool:
 
 
 def _redirect(path: str, headers: Mapping[str, str] | None = None) -> Reply:
-    """Redirect to a path of this host."""
     return Reply(302, headers={"location": path, **(headers or {})})
 
 
@@ -172,7 +169,6 @@ def _refusal(text: str, kind: str) -> Reply:
 
 
 def archive(documents: Mapping[int, bytes]) -> bytes:
-    """Build an archive of documents."""
     return pack(tar(documents))
 
 
@@ -182,7 +178,6 @@ def pack(data: bytes) -> bytes:
 
 
 def tar(documents: Mapping[int, bytes]) -> bytes:
-    """Build the tar of an archive."""
     files = [member(f"{height:012d}.json", body) for height, body in documents.items()]
     return b"".join(files) + bytes(1024)
 

@@ -51,7 +51,6 @@ def own_tables(document: Row) -> dict[str, list[Row]]:
 
 
 def _height(document: Row) -> int:
-    """Return the height of the block."""
     return int(document["block"]["header"]["height"])
 
 
@@ -95,7 +94,6 @@ def _chunks(document: Row) -> Iterator[Row]:
 
 
 def _new_chunks(document: Row) -> Iterator[tuple[int, Row]]:
-    """List the new chunks, each with its shard."""
     for shard in document["shards"]:
         if shard["chunk"]:
             yield shard["shard_id"], shard["chunk"]
@@ -124,17 +122,14 @@ def _transactions(document: Row) -> Iterator[Row]:
 
 
 def _name(action: Any) -> str:
-    """Return the name of an action."""
     return action if isinstance(action, str) else next(iter(action))
 
 
 def _members(action: Any) -> Row:
-    """Return the members of an action."""
     return {} if isinstance(action, str) else next(iter(action.values()))
 
 
 def _deposit(action: Any) -> int:
-    """Return the deposit of an action."""
     return int(_members(action)["deposit"]) if _name(action) in _DEPOSITED else 0
 
 
@@ -190,7 +185,6 @@ def _outcomes(document: Row) -> Iterator[Row]:
 
 
 def _outcome(outcome: Row) -> Row:
-    """Return the columns of an outcome."""
     status = outcome["status"]
     result = status if isinstance(status, dict) else {}
     name = "SuccessValue SuccessReceiptId Failure Unknown".split()
@@ -243,7 +237,6 @@ def _actions(document: Row) -> Iterator[Row]:
 
 
 def _action(action: Any, sender_id: str, receiver_id: str) -> Row:
-    """Return the columns of an action."""
     name, members = _name(action), _members(action)
     is_call = name == "FunctionCall"
     return {
@@ -294,7 +287,6 @@ def _balances(document: Row) -> Iterator[Row]:
 
 
 def _data_receipts(document: Row) -> Iterator[Row]:
-    """List the data receipts of the new chunks."""
     for shard_id, chunk in _new_chunks(document):
         for receipt in chunk["receipts"]:
             data = receipt["receipt"].get("Data")

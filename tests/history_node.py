@@ -54,7 +54,6 @@ class Series:
     values: list[int] = field(default_factory=list)
 
     def at(self, height: int) -> int:
-        """Return the value after a block."""
         index = bisect_right(self.heights, height)
         return self.values[index - 1] if index else 0
 
@@ -108,7 +107,6 @@ class History:
                 self._add_transfer(record, index, transfer)
 
     def _set(self, series: Series, height: int, before: str, after: str) -> None:
-        """Set a balance before and after a block."""
         if not series.heights:
             self._put(series, 0, before)
         self._put(series, height, after)
@@ -150,7 +148,6 @@ class History:
         )
 
     def _asset(self, transfer: Any) -> str:
-        """Return the asset of a transfer as the Transfers API names it."""
         kind = transfer["type"]
         if kind == "near":
             return "native:near"
@@ -189,7 +186,6 @@ class History:
     # JSON-RPC ----------------------------------------------------------------------------
 
     def rpc(self, method: str, params: Any) -> Reply:
-        """Respond to a JSON-RPC call."""
         if method == "status":
             return result(self._status())
         height = self._height(params) if isinstance(params, dict) else None
@@ -211,7 +207,6 @@ class History:
         return block_id if isinstance(block_id, int) else _height_of(block_id)
 
     def _status(self) -> dict[str, Any]:
-        """Return the status of the node."""
         sync = {"latest_block_hash": block_hash(self.last), "latest_block_height": self.last}
         times = {"latest_block_time": "2025-11-04T00:00:00Z", "syncing": False}
         version = {"version": "2.9.0", "build": "2.9.0"}
@@ -250,7 +245,6 @@ class History:
         return None
 
     def _delegators(self, pool_id: str, height: int) -> Any:
-        """Return the account and the other delegator of a pool."""
         stakes = {self.account_id: self.stakes[pool_id], "other.near": self.others[pool_id]}
         return [
             {"account_id": name, "staked_balance": str(series.at(height)), "unstaked_balance": "0"}
@@ -258,7 +252,6 @@ class History:
         ]
 
     def _view_pool(self, method: str, total: int) -> Any:
-        """Return the value of a view method of a staking pool."""
         staked = {"staked_balance": str(total), "unstaked_balance": "0", "can_withdraw": True}
         return {
             "get_account": {"account_id": self.account_id, **staked},
@@ -314,7 +307,6 @@ class History:
         return as_json(_NOTHING[last_part]) if last_part in _NOTHING else as_json({}, 404)
 
     def _indexed(self, account_id: str, part: list[str]) -> dict[str, Any]:
-        """Return what the indexer lists for an account."""
         is_own = account_id == self.account_id
         pools = [{"pool_id": pool_id, "last_update_block_height": None} for pool_id in self.pools]
         tokens = [
@@ -336,7 +328,6 @@ def serve_history(history: History) -> AbstractContextManager[Server]:
 
 
 def connect_history(server: Server) -> lk.Ledger:
-    """Connect to the server of a history, with all its services."""
     url = server.url
     return lk.connect(
         "lab",
@@ -357,7 +348,6 @@ _METHOD_NOT_FOUND = {"code": -32601, "message": "Method not found", "data": "no 
 
 
 def block_hash(height: int) -> str:
-    """Return the hash of the block at a height, from which the height can be read back."""
     head = height.to_bytes(8, "big")
     return str(CryptoHash(head + sha256(head).digest()[:24]))
 

@@ -78,7 +78,6 @@ STATUS = {  # of a node
 
 
 def event(standard: str, name: str, *rows: dict[str, Any]) -> str:
-    """Build the log line of an event."""
     fields = {"standard": standard, "version": MARKUP, "event": name, "data": rows}
     return "EVENT_JSON:" + json.dumps(fields)
 
@@ -101,18 +100,15 @@ class Named(Contract):
 
     @property
     def text(self) -> str:
-        """The hostile text of this account."""
         return TEXTS[self.vm.current_account_id.partition(".")[0]]
 
     @view
     def ft_metadata(self) -> dict[str, Any]:
-        """Return the text in every field."""
         fields = dict.fromkeys(("name", "symbol", "icon", "reference", "reference_hash"), self.text)
         return {**fields, "spec": "ft-1.0.0", "decimals": 255}
 
     @view
     def ft_balance_of(self, account_id: str) -> str:
-        """Return the largest balance."""
         return str(2**128 - 1) if account_id else "0"
 
     @view
@@ -145,12 +141,10 @@ class Pool(Contract):
 
     @view
     def get_account(self, account_id: str) -> dict[str, Any]:
-        """Return markup."""
         return {"account_id": account_id, "staked_balance": MARKUP, "unstaked_balance": MARKUP}
 
     @view
     def get_account_staked_balance(self, account_id: str) -> str:
-        """Return markup."""
         return MARKUP + account_id
 
     @call(payable=True)
@@ -184,7 +178,6 @@ class Trap(Contract):
 
     @call
     def spring(self, bait: str) -> None:
-        """Log a text and panic with it."""
         self.vm.log(bait)
         self.vm.panic(bait)
 
@@ -205,7 +198,6 @@ class Collection(NonFungibleToken):
     def nft_mint(
         self, token_id: str, receiver_id: AccountId, metadata: TokenMetadata | None = None
     ) -> Token:
-        """Panic."""
         self.vm.panic(MARKUP + FORMULA + token_id + receiver_id + str(metadata))
 
 
@@ -250,7 +242,6 @@ def world() -> SimpleNamespace:
 
 
 def answer(request: httpx.Request) -> httpx.Response:
-    """Return responses with markup in every text."""
     pools = [{"pool_id": MARKUP, "last_update_block_height": 1}]
     if "public_key" in request.url.path:
         ids = [MARKUP, BREAKS_OUT, TEXTS["turned"]]
@@ -351,17 +342,14 @@ class Page(HTMLParser):
             self.words.append(data)
 
     def handle_comment(self, data: str) -> None:
-        """Refuse a comment."""
         raise AssertionError(f"a comment: {data}")
 
     @property
     def text(self) -> str:
-        """The visible text."""
         return " ".join(self.words)
 
 
 def read(html: str) -> str:
-    """Check a fragment, and return what is read in it."""
     assert hidden_characters(html) == []
     return Page(html).text
 

@@ -54,7 +54,6 @@ class LocalTransport(_ToWorld, httpx.BaseTransport):
     """A transport to a world, in the caller's thread."""
 
     def handle_request(self, request: httpx.Request) -> httpx.Response:
-        """Return the world's response."""
         request.read()
         clock = CallerClock(self.world, _deadline(request), time.sleep)
         return drive(self._respond(request, clock))
@@ -76,7 +75,6 @@ class AsyncLocalTransport(_ToWorld, httpx.AsyncBaseTransport):
     """A transport to a world; other tasks run while a request waits."""
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
-        """Return the world's response."""
         await request.aread()
         return await self._respond(request, _LoopClock(self.world, _deadline(request)))
 

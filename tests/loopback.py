@@ -55,7 +55,6 @@ class Request:
 
     @property
     def json(self) -> Any:
-        """The decoded body."""
         return json.loads(self.body)
 
 
@@ -76,7 +75,6 @@ class Server:
 
     @property
     def paths(self) -> list[str]:
-        """The requested paths, in order."""
         return [request.path for request in self.requests]
 
     @property
@@ -94,7 +92,6 @@ class Server:
 
 
 def as_json(value: object, status: int = 200, **options: Any) -> Reply:
-    """Build a JSON response."""
     headers = {"content-type": "application/json"}
     return Reply(status, json.dumps(value).encode(), headers, **options)
 

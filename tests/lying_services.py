@@ -194,7 +194,6 @@ class Hiding(LocalTransport):
         self.tx_hash, self.node_knows = tx_hash, node_knows
 
     def handle_request(self, request: httpx.Request) -> httpx.Response:
-        """Return the response without the transaction."""
         target: bytes = request.extensions.get("target") or request.url.raw_path
         response = super().handle_request(request)
         if not self.node_knows and self.tx_hash.encode() in request.read():

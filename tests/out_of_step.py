@@ -30,13 +30,11 @@ _REMEMBERED = 100  # responses that a fault may repeat
 
 
 def _http(status: int, body: bytes) -> bytes:
-    """Write a response."""
     head = f"HTTP/1.1 {status} X\r\ncontent-type: application/json\r\ncontent-length: {len(body)}"
     return head.encode() + b"\r\n\r\n" + body
 
 
 def _with_body(response: bytes, change: Callable[[bytes], bytes]) -> bytes:
-    """Change the body of a response."""
     head, _, body = response.partition(b"\r\n\r\n")
     return _http(int(head.split()[1]), change(body))
 
@@ -92,7 +90,6 @@ class Server:
             return FAULTS[fault](right, earlier)
 
     def _right_response(self, request: Request) -> bytes:
-        """Return the response of the transport behind this server."""
         headers = {"content-type": "application/json"} if request.body else {}
         url, content = f"http://host{request.target}", request.body
         passed_on = httpx.Request(request.method, url, headers=headers, content=content)
@@ -100,7 +97,6 @@ class Server:
         return _http(response.status_code, response.read())
 
     def talk(self, connection: socket.socket) -> None:
-        """Respond to each request of one connection."""
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         with connection.makefile("rb") as received:
             while request := _read_request(received, connection.getpeername()[1]):

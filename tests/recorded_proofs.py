@@ -18,14 +18,12 @@ EDITED = "borealis_mainnet_34834053.json"
 
 
 def documents() -> dict[str, Any]:
-    """Return the recorded documents with a block, by file name."""
     paths = [*sorted(BLOCKS.glob("*.json")), SAMPLES / "rpc" / "block.json"]
     bodies = {path.name: json.loads(path.read_text("utf-8")) for path in paths if path.exists()}
     return {name: body.get("result", body) for name, body in bodies.items()}
 
 
 def headers() -> dict[str, Header]:
-    """Return the headers of the recorded blocks, by file name."""
     blocks = {name: body.get("block", body) for name, body in documents().items()}
     return {
         name: msgspec.convert(block["header"], Header)
@@ -47,7 +45,6 @@ def shards() -> Iterator[tuple[str, list[Any]]]:
 
 
 def transaction_outcomes() -> Iterator[tuple[str, Any]]:
-    """List the outcomes of the recorded transactions: the file's name, and one as recorded."""
     for path in sorted([*SAMPLES.glob("tx/*.json"), *SAMPLES.glob("rpc/*.json")]):
         document = json.loads(path.read_text("utf-8"))
         result = document.get("result", document) if isinstance(document, dict) else {}
@@ -57,10 +54,8 @@ def transaction_outcomes() -> Iterator[tuple[str, Any]]:
 
 
 def outcome(recorded: Any) -> WholeOutcome:
-    """Decode the outcome of a recorded execution."""
     return msgspec.json.decode(json.dumps(recorded["outcome"]), type=WholeOutcome)
 
 
 def path(recorded: Any) -> list[PathItem]:
-    """Decode the path of a recorded execution."""
     return msgspec.convert(recorded.get("proof") or [], list[PathItem])

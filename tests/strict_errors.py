@@ -50,7 +50,6 @@ TYPES: dict[str, tuple[type, ...]] = {
 
 @functools.cache
 def schema_of(model: str) -> dict[str, Any]:
-    """Return the JSON schema of a published model."""
     schema: dict[str, Any] = getattr(published, model).model_json_schema()
     return schema
 
@@ -78,7 +77,6 @@ def variants(model: str) -> dict[str, set[str] | None]:
 
 
 def read(value: Any, model: str) -> None:
-    """Read a value by a published model."""
     _read(value, schema_of(model), schema_of(model).get("$defs", {}))
 
 

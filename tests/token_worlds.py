@@ -104,7 +104,6 @@ class TokenWorld:
         )
 
     def view(self, method_name: str, **args: Any) -> Any:
-        """Call a view method of the token."""
         data = json.dumps(args).encode()
         return json.loads(self.world.view(TOKEN, method_name, data, self.world.chain.head).result)
 
@@ -143,7 +142,6 @@ def _action(action: Action, *, is_refund: bool) -> Any:
 
 
 def call(method_name: str, args: Any, deposit: int = 0) -> FunctionCall:
-    """Build a call."""
     data = args if isinstance(args, bytes) else json.dumps(args).encode()
     return FunctionCall(method_name, data, GAS, deposit)
 

@@ -98,5 +98,4 @@ HOSTILE = {
 
 
 def compiled(text: str) -> bytes:
-    """Assemble a module."""
     return bytes(wasmtime.wat2wasm(text))

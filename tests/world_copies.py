@@ -30,7 +30,6 @@ class _Writer(pickle.Pickler):
         self.keys: list[SecretKey] = []
 
     def persistent_id(self, value: Any) -> int | None:
-        """Return the place of a key in the list."""
         if not isinstance(value, SecretKey):
             return None
         self.keys.append(value)
@@ -49,13 +48,11 @@ class _Reader(pickle.Unpickler):
         self.keys = keys
 
     def persistent_load(self, place: int) -> SecretKey:
-        """Return a key of the list."""
         return self.keys[place]
 
 
 @cache
 def _written(name: str, size: int | None, seed: int) -> tuple[bytes, list[SecretKey]]:
-    """Build a world and write it."""
     file = io.BytesIO()
     writer = _Writer(file)
     writer.dump(open_world(name, size=size, seed=seed))

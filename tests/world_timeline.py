@@ -159,7 +159,6 @@ def token_view(world: World, asset: str) -> tuple[str, Callable[[str, int], int]
     extra = {"token_id": token_id[0]} if token_id else {}
 
     def balance_of(account_id: str, height: int) -> int:
-        """Read a balance."""
         block = world.chain.by_height(height)
         assert block is not None
         args = to_json({"account_id": account_id, **extra})

@@ -20,7 +20,6 @@ SWAP = "AXGjZSDre6NRvi3iEThDeVShvFZ1GphoqtUcCxGwv3CY"
 
 @pytest.fixture(scope="module", params=["light", "dark"])
 def explorer(request: pytest.FixtureRequest, opened: Any) -> Iterator[Person]:
-    """Open the explorer in a theme."""
     with opened("accessible", [EXPLORER], theme=request.param) as page:
         is_dark = ".lk-dark" if request.param == "dark" else ":not(.lk-dark)"
         page.locator(f".lk-explorer{is_dark}").wait_for()

@@ -67,8 +67,6 @@ def explorer(opened: Any) -> Iterator[Person]:
 
 @pytest.fixture
 def at(explorer: Person) -> Any:
-    """Go to a tab of the explorer."""
-
     def go(title: str) -> Person:
         panels = explorer.page.get_by_role("tablist", name="Panels")
         panels.get_by_role("tab", name=title, exact=True).click()
@@ -79,7 +77,6 @@ def at(explorer: Person) -> Any:
 
 
 def late(person: Person) -> None:
-    """Make the next answer late."""
     field = person.page.get_by_label("Fault", exact=True)
     field.fill(f"latency={LATE_MS // 1000}; times=1")
     field.press("Enter")

@@ -116,7 +116,6 @@ def harmless(page: Page) -> None:
 
 @pytest.fixture(scope="module")
 def page(opened: Any) -> Iterator[Page]:
-    """Open a page of all panels, each with its hostile answer."""
     with opened("hostile", [WORLD, *PANELS, DONE]) as found:
         found.locator("#done").wait_for()
         expect(found.locator(".ledgerkit-panel")).to_have_count(COUNT, timeout=90_000)

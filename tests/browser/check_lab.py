@@ -51,7 +51,6 @@ SAVED = "() => !window.jupyterapp.shell.currentWidget.context.model.dirty"
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Make a folder with two notebooks."""
     made = tmp_path_factory.mktemp("lab")
     serving.write(made / "explorer.ipynb", CELLS)
     serving.write(made / "views.ipynb", VIEWS)
@@ -60,7 +59,6 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def address(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """Serve the folder in JupyterLab."""
     with serving.lab(folder, tmp_path_factory.mktemp("lab_own")) as address:
         yield address
 
@@ -142,7 +140,6 @@ def test_plain_keys_leave_the_notebook_as_it_is(page):
 
 
 def page_transaction() -> str:
-    """Return a transaction of the embedded ledger."""
     with lk.connect("local", make_default=False) as ledger:
         return ledger.world.summary.transactions[0].tx_hash
 

@@ -51,7 +51,6 @@ FOCUSED = """() => {
 
 @pytest.fixture(scope="module")
 def file(tmp_path_factory: pytest.TempPathFactory) -> Any:
-    """Write the notebook."""
     path = tmp_path_factory.mktemp("marimo") / "app.py"
     serving.write_marimo(path, CELLS)
     return path
@@ -87,12 +86,10 @@ def page(
 
 @pytest.fixture
 def explorer(page: Page) -> Person:
-    """Look at the explorer."""
     return Person(page, 0)
 
 
 def tab(person: Person, title: str) -> Locator:
-    """Find the tab of a panel."""
     panels = person.panel.get_by_role("tablist", name="Panels")
     return panels.get_by_role("tab", name=title, exact=True)
 

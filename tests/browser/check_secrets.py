@@ -88,7 +88,6 @@ def spellings(key: str) -> set[str]:
 
 
 def spellings_in(text: str) -> list[str]:
-    """Return the spellings of the keys that a text contains."""
     return [one for key in (KEY, OTHER) for one in spellings(key) if one.lower() in text.lower()]
 
 
@@ -147,7 +146,6 @@ def listen(page: Page, heard: list[str]) -> None:
 
 
 def as_text(data: str | bytes) -> str:
-    """Read a message."""
     return data if isinstance(data, str) else data.decode("utf-8", "replace")
 
 

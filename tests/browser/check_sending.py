@@ -30,8 +30,6 @@ def explorer(opened: Any) -> Iterator[Person]:
 
 @pytest.fixture
 def at(explorer: Person) -> Any:
-    """Go to a tab of the explorer."""
-
     def go(title: str) -> Person:
         explorer.page.get_by_role("tab", name=title, exact=True).first.click()
         return explorer

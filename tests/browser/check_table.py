@@ -45,7 +45,6 @@ lk.show(pd.DataFrame(data), caption=hostile.MARKUP)"""
 
 @pytest.fixture(scope="module")
 def page(opened: Any) -> Iterator[Page]:
-    """Open a page with three tables."""
     with opened("table", [FRAME, LONG, HOSTILE]) as page:
         expect(page.locator(".lk-table")).to_have_count(3)
         page.context.grant_permissions(["clipboard-read", "clipboard-write"])
@@ -53,12 +52,10 @@ def page(opened: Any) -> Iterator[Page]:
 
 
 def table(page: Page, number: int) -> Locator:
-    """Find a table of the page."""
     return page.locator(".lk-table").nth(number)
 
 
 def column(page: Page, number: int, position: int) -> list[str]:
-    """Read the cells of a column."""
     texts: list[str] = (
         table(page, number).locator(f"tbody tr td:nth-child({position + 1})").all_inner_texts()
     )

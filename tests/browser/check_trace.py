@@ -38,7 +38,6 @@ class Opened:
         self.details = page.get_by_label("Receipt", exact=True)
 
     def row(self, text: str) -> Locator:
-        """Return the rows of the tree that contain a text."""
         return self.tree.get_by_role("treeitem").filter(has_text=text)
 
     def selected(self) -> str:
@@ -47,12 +46,10 @@ class Opened:
         return str(self.page.locator(f"#{name}").get_attribute("aria-label"))
 
     def press(self, *keys: str) -> None:
-        """Press keys in the tree."""
         for key in keys:
             self.tree.press(key)
 
     def picture(self, name: str) -> None:
-        """Store a picture of the page."""
         self.page.screenshot(path=PICTURES / f"{name}.png", full_page=True)
 
 

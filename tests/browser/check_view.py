@@ -48,7 +48,6 @@ def messages() -> Iterator[list[Any]]:
 
 
 def hear(page: Page, messages: list[Any]) -> None:
-    """Send messages of the kernel to the page."""
     page.evaluate("messages => messages.forEach((message) => model.hear(message))", messages)
 
 

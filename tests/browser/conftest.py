@@ -31,7 +31,6 @@ ICONS = "https://cdn.jsdelivr.net/npm/@fortawesome/"  # of Voila's own page; it 
 
 @pytest.fixture(scope="session")
 def browser() -> Iterator[Browser]:
-    """Start Chromium."""
     from playwright.sync_api import expect, sync_playwright
 
     expect.set_options(timeout=30_000)

@@ -66,11 +66,9 @@ class Person:
     # Acting ---------------------------------------------------------------------------------
 
     def field(self, label: str) -> Locator:
-        """Find a field by its label."""
         return self.panel.get_by_label(label, exact=True)
 
     def button(self, name: str) -> Locator:
-        """Find a button by its word."""
         return self.panel.get_by_role("button", name=name, exact=True)
 
     def type(self, label: str, text: str) -> None:
@@ -84,7 +82,6 @@ class Person:
         expect(field).to_have_value(text)
 
     def enter(self, label: str, text: str) -> None:
-        """Type a text, and press Enter."""
         self.type(label, text)
         self.press("Enter")
 
@@ -99,7 +96,6 @@ class Person:
         self.button(name).click(click_count=times)
 
     def open(self, title: str) -> None:
-        """Open a page of the answer."""
         pages = self.panel.get_by_role("tablist", name="Pages of the result")
         pages.get_by_role("tab", name=title, exact=True).click()
 
@@ -154,17 +150,14 @@ class Person:
         return rows
 
     def table(self) -> list[list[str]]:
-        """Read the one table that can be seen."""
         expect(self.tables).to_have_count(1)
         found: list[list[str]] = self.tables.evaluate(TABLE)
         return found
 
     def facts(self) -> dict[str, str]:
-        """Read a table of names and values."""
         return dict(self.table())
 
     def picture(self, name: str) -> None:
-        """Keep a picture of the page."""
         self.page.screenshot(path=PICTURES / f"{name}.png", full_page=True)
 
 

@@ -42,7 +42,6 @@ def run(*command: object, **more: str) -> int:
 
 
 def chromium() -> str | None:
-    """Find Chromium."""
     return next((path for name in CHROMIUMS if (path := shutil.which(name))), None)
 
 

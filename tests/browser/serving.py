@@ -26,7 +26,6 @@ LAB_SETTINGS = {
 
 
 def write(path: Path, cells: Sequence[str]) -> None:
-    """Write a notebook of these cells."""
     made: list[dict[str, Any]] = [
         {
             "cell_type": "code",
@@ -80,7 +79,6 @@ def lab(folder: Path, own: Path, **more: str) -> Iterator[str]:
 
 
 def write_marimo(path: Path, cells: Sequence[str]) -> None:
-    """Write a notebook of marimo of these cells."""
     made = [f"@app.cell\ndef _():\n{textwrap.indent(source, '    ')}\n" for source in cells]
     head = 'import marimo\n\napp = marimo.App(width="medium")\n'
     path.write_text("\n\n".join([head, *made]), encoding="utf-8")

@@ -40,7 +40,6 @@ def say(text: str) -> None:
 
 
 def run(*command: object, cwd: Path = ROOT) -> None:
-    """Run a command, and fail with it."""
     subprocess.run([str(word) for word in command], cwd=cwd, check=True, stdin=subprocess.DEVNULL)
 
 

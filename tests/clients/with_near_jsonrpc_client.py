@@ -92,7 +92,6 @@ class Asker:
 
 
 def plain(answer: Any) -> Any:
-    """Return a model, or a list of them, as plain JSON."""
     if isinstance(answer, list):
         return [plain(item) for item in answer]
     return answer.model_dump(mode="json", by_alias=True) if answer is not None else None
@@ -222,7 +221,6 @@ def accounts(rpc: Asker, account_ids: Iterable[str]) -> list[dict[str, str]]:
 
 
 def contract(rpc: Asker, where: dict[str, Any]) -> None:
-    """Read the code and the state of a contract."""
     code = rpc.ask("query", request_type="view_code", **where)
     check_same(rpc, "experimental_view_code", where, code)
     which = {**where, "prefix_base64": "", "include_proof": False}

@@ -34,7 +34,6 @@ check = Checks("py-near")
 
 
 def returned(result: TransactionResult) -> Any:
-    """Decode what a successful transaction returned."""
     text = base64.b64decode(result.status["SuccessValue"])
     return json.loads(text) if text else None
 

@@ -92,7 +92,6 @@ def account_answer(table: list[dict[str, Any]], body: dict[str, Any], page: int 
 
 
 def transfer_row(time_ns: int, index: int, amount: int = 1, **members: Any) -> dict[str, Any]:
-    """Build a row of /v0/transfers."""
     return {
         "block_height": str(time_ns // BLOCK_NS),
         "block_timestamp": str(time_ns),
@@ -162,7 +161,6 @@ class CountingReader:
         self.answer, self.most = answer, most
 
     async def value(self, call: Call[Any]) -> Any:
-        """Read the response to a call."""
         self.most -= 1
         assert self.most, "the pages do not end"
         body = json.loads(call.body or b"{}")
@@ -170,8 +168,6 @@ class CountingReader:
 
 
 def walk(pages: Any, answer: Callable[[dict[str, Any]], Any], most: int = 1000) -> list[Any]:
-    """Return the rows of pages that are read from an answer."""
-
     async def rows() -> list[Any]:
         lists = [page async for page in pages(CountingReader(answer, most))]
         assert all(lists), "an empty list of rows"
@@ -304,7 +300,6 @@ def services(
 
 
 def of_account(table: list[dict[str, Any]], body: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return the rows of the account of a request."""
     return [row for row in table if row["account_id"] == body["account_id"]]
 
 
@@ -332,7 +327,6 @@ def entries_answer(table: list[dict[str, Any]], path: str, body: dict[str, Any])
 
 
 def entry(key: str, value: Any, height: int, **members: Any) -> dict[str, Any]:
-    """Build an entry of the key-value data."""
     ids = {"current_account_id": "data.near", "predecessor_id": ALICE}
     times = {"block_height": height, "block_timestamp": height * 10**9}
     return {**ids, **times, "key": key, "value": value, **members}

@@ -29,7 +29,6 @@ LIMIT = 2**20
 
 
 def account(account_id: str) -> dict[str, object]:
-    """Return the answer for an account without tokens."""
     return {"account_id": account_id, "tokens": [TOKEN]}
 
 
@@ -65,7 +64,6 @@ def padded(size: int) -> bytes:
 
 
 def packed(body: bytes, encoding: str = "gzip") -> Reply:
-    """Build a reply with a body as it is, and the header of an encoding."""
     return Reply(200, body, {"content-encoding": encoding})
 
 
@@ -324,7 +322,6 @@ class Prepared(httpx.BaseTransport):
     """A transport whose responses are complete, and unpacked by httpx."""
 
     def handle_request(self, _request: httpx.Request) -> httpx.Response:
-        """Respond."""
         headers = {"content-encoding": "gzip"}
         return httpx.Response(200, content=gzip.compress(padded(2**20)), headers=headers)
 
@@ -333,7 +330,6 @@ class AsyncPrepared(httpx.AsyncBaseTransport):
     """The same on a loop."""
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
-        """Respond."""
         return Prepared().handle_request(request)
 
 

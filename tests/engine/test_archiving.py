@@ -78,7 +78,6 @@ class Stage:
 
     @property
     def signer(self) -> Signer:
-        """Who mints."""
         return self.signer_of("grace.near")
 
     def signer_of(self, account_id: str) -> Signer:
@@ -127,7 +126,6 @@ class Stage:
         sent.raise_for_status()
 
     def mint(self, token_id: str, extra: Any, receiver_id: str = "alice.near") -> None:
-        """Mint any token."""
         metadata = {"title": "by hand", "extra": extra}
         told = {"token_id": token_id, "receiver_id": receiver_id, "metadata": metadata}
         options: dict[str, Any] = {"deposit": "0.1 NEAR", "wait_until": "FINAL"}
@@ -153,7 +151,6 @@ class Stage:
         return sum(len(chunk.transactions) for block in blocks for chunk in block.chunks)
 
     def token(self, token_id: str = TOKEN_ID) -> Any:
-        """Read a token."""
         return lk.view(self.collection, "nft_token", {"token_id": token_id}, ledger=self.target)
 
     def mints(self) -> list[bool]:
@@ -169,7 +166,6 @@ class Stage:
 
 
 def _method(receipt: Any) -> str | None:
-    """Name the method a receipt calls."""
     actions = getattr(receipt, "actions", ())
     return next((a.method_name for a in actions if hasattr(a, "method_name")), None)
 
@@ -354,7 +350,6 @@ def test_two_at_once_make_one_token(stage: Stage) -> None:
 
 
 def states(found: Archive) -> list[str]:
-    """List the states of the steps."""
     return found.steps["state"].tolist()
 
 
@@ -589,7 +584,6 @@ class Silent(Contract):
 
     @view
     def nft_tokens_for_owner(self, account_id: str, from_index: str, limit: int) -> list[Any]:
-        """List none."""
         return []
 
 
@@ -600,7 +594,6 @@ class Late(Silent):
 
     @call(payable=True)
     def nft_mint(self, token_id: str, receiver_id: str, metadata: dict[str, Any]) -> None:
-        """Keep it, and when."""
         token = {"token_id": token_id, "owner_id": receiver_id, "metadata": metadata}
         kept = {"token": token, "height": self.vm.block_height}
         self.vm.storage_write(b"kept", json.dumps(kept).encode())
@@ -625,7 +618,6 @@ class Unlisted(Late):
 
     @view
     def nft_tokens_for_owner(self, account_id: str, from_index: str, limit: int) -> list[Any]:
-        """List none."""
         return []
 
 
@@ -740,7 +732,6 @@ class Crashing(EmbeddedLedger):
         self.count, self.crash_at, self.place, self.end = count, crash_at, place, end
 
     def open(self, sleep: Any) -> Any:
-        """Open connections that answer, or crash."""
         connections: Any = super().open(sleep)
         send = connections.send
 
@@ -1015,7 +1006,6 @@ def unasked() -> Iterator[SimpleNamespace]:
         """Nobody to ask."""
 
         def handle_request(self, request: httpx.Request) -> httpx.Response:
-            """Fail."""
             pytest.fail(f"asked {request.url} {request.content!r}")
 
     signer = lk.signer("grace.near", SecretKey.generate())
@@ -1074,7 +1064,6 @@ class Database(Contract):
 
     @view
     def get(self, keys: list[str], options: dict[str, bool]) -> Any:
-        """Return the answer, whatever is read."""
         return self.answer
 
 

@@ -75,7 +75,6 @@ class Chain:
         self.more = more
 
     def __call__(self, _method: str, _path: str, _headers: object, body: bytes) -> Reply:
-        """Answer one request."""
         self.asked += 1
         call = json.loads(body)
         name = call["method"].removeprefix("EXPERIMENTAL_")
@@ -155,7 +154,6 @@ def now(monkeypatch: pytest.MonkeyPatch) -> list[float]:
 
 @contextmanager
 def opened(server: Server, cache: Any, **options: Any) -> Iterator[lk.Ledger]:
-    """Begin a session."""
     options = {"retries": lk.RetryPolicy(attempts=1), "rpc_url": server.url, **options}
     try:
         with lk.connect("lab", api_url=server.url, cache=cache, **options) as ledger:
@@ -430,7 +428,6 @@ def test_bad_bounds_are_named(options, told):
 
 
 def size_of(folder: Path) -> int:
-    """Add up all files."""
     return sum(file.stat().st_size for file in folder.iterdir())
 
 

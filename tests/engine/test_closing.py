@@ -36,7 +36,6 @@ CLOSED = r"this ledger is closed\. Connect again\."
 
 
 def one(ledger: lk.Ledger, _folder: Path) -> object:
-    """Read one account."""
     return lk.ft("a1.near", ledger=ledger)
 
 
@@ -47,13 +46,11 @@ def many(ledger: lk.Ledger, _folder: Path) -> object:
 
 
 def stream(ledger: lk.Ledger, _folder: Path) -> object:
-    """Read a stream without an end."""
     calls = (rest.ft(f"a{number}.near") for number in itertools.count())
     return next(ledger.stream(calls, size=8))
 
 
 def collect(ledger: lk.Ledger, folder: Path) -> object:
-    """Collect accounts."""
     ids = [f"a{number}.near" for number in range(1_000)]
     return lk.collect(ids, out=folder / "out", views=["ft"], ledger=ledger, progress=False)
 
@@ -72,7 +69,6 @@ class Host:
         self.is_over, self.arrived = threading.Event(), threading.Event()
 
     def __call__(self, _method: str, path: str, *_: object) -> Reply:
-        """Answer."""
         account_id = path.split("/")[3]
         self.arrived.set()
         if self.wait == "retry":
@@ -225,7 +221,6 @@ class Bar(progress.NoBar):
         self.is_done = False
 
     def update(self, count: int = 1) -> None:
-        """Count."""
         if count and not self.is_done:
             self.is_done = True
             self.act()
@@ -251,7 +246,6 @@ def with_source(ledger: lk.Ledger, _patch: pytest.MonkeyPatch, act: Callable[[],
 
 
 def fine(_method: str, path: str, *_: object) -> Reply:
-    """Reply to any account."""
     return as_json({"account_id": path.split("/")[3], "tokens": [TOKEN]})
 
 
@@ -262,7 +256,6 @@ class LastHangs:
         self.is_over = threading.Event()
 
     def __call__(self, method: str, path: str, *_: object) -> Reply:
-        """Answer."""
         if "/a99." in path:
             self.is_over.wait(LONG_S)
         return fine(method, path)
@@ -407,11 +400,9 @@ class Hanging(httpx.AsyncBaseTransport):
     """An asynchronous transport that does not close."""
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
-        """Reply to any account."""
         return httpx.Response(200, content=fine("GET", request.url.path).body)
 
     async def aclose(self) -> None:
-        """Wait."""
         await asyncio.sleep(2 * LONG_S)
 
 
@@ -431,7 +422,6 @@ class Blocking(httpx.AsyncBaseTransport):
         self.arrived, self.is_over = threading.Event(), threading.Event()
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
-        """Block, then reply."""
         self.arrived.set()
         self.is_over.wait(2 * LONG_S)
         return httpx.Response(200, content=fine("GET", request.url.path).body)

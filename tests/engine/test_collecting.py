@@ -82,7 +82,6 @@ def collect(account_ids: object, out: Path, ledger: lk.Ledger, **options: Any) -
 
 
 def names(count: int) -> list[str]:
-    """Name accounts."""
     return [f"a{number}.near" for number in range(count)]
 
 

@@ -129,7 +129,6 @@ def test_every_height_is_a_row_of_subjects_or_was_skipped(busy: World, tmp_path:
 
 
 def count_methods(server: Server) -> Counter[str]:
-    """Count requests by their method."""
     return Counter(call["method"] for call in server.calls)
 
 

@@ -38,7 +38,6 @@ UNTYPED: Any = lk  # as whoever calls it without a type checker
 
 @pytest.fixture(scope="module")
 def documents(busy: World) -> dict[int, bytes]:
-    """Return the documents of that world."""
     return documents_of(busy)
 
 
@@ -225,7 +224,6 @@ FRAMES = ("receipts", "edges", "actions", "logs", "events", "transfers", "balanc
 
 
 def plain(frame: pd.DataFrame) -> pd.DataFrame:
-    """Return a frame without provenance."""
     frame = frame.copy()
     frame.attrs.clear()
     return frame
@@ -233,7 +231,6 @@ def plain(frame: pd.DataFrame) -> pd.DataFrame:
 
 @pytest.fixture(scope="module")
 def stored(busy: World, tmp_path_factory: pytest.TempPathFactory) -> lk.types.Collection:
-    """Collect that world."""
     with lk.connect("local", world=busy, make_default=False) as ledger:
         collection: lk.types.Collection = collect(*ends(busy), tmp_path_factory.mktemp("x"), ledger)
     return collection

@@ -124,7 +124,6 @@ def response_or_error(pieces: list[bytes]) -> Response | BaseException:
 
 
 def split(data: bytes, places: list[int]) -> list[bytes]:
-    """Split bytes at some places."""
     ends = sorted({place % (len(data) + 1) for place in places} | {len(data)})
     return [data[begin:end] for begin, end in zip([0, *ends], ends, strict=False)]
 

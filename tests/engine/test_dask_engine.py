@@ -63,7 +63,6 @@ def cluster() -> Iterator[LocalCluster]:
 
 @pytest.fixture(scope="module")
 def client(cluster: LocalCluster) -> Iterator[Client]:
-    """Connect to the workers."""
     with Client(cluster) as connected:
         connected.run(__import__, "ledgerkit.collecting.collect")
         yield connected
@@ -100,7 +99,6 @@ def connect(url: str, **options: Any) -> lk.Ledger:
 
 @pytest.fixture(scope="module")
 def expected(served: str, ids: list[object], tmp_path_factory: Any) -> dict[str, pa.Table]:
-    """Collect with the local engine."""
     out = tmp_path_factory.mktemp("local") / "out"
     with connect(served) as ledger:
         collect(ids, VIEWS, out, ledger=ledger, **QUIET)
@@ -109,7 +107,6 @@ def expected(served: str, ids: list[object], tmp_path_factory: Any) -> dict[str,
 
 
 def rows(out: Path) -> dict[str, pa.Table]:
-    """Read all tables, without the times of reading."""
     collection = lk.open_collection(out)
     assert collection.finished
     tables = {table: collection.arrow(table) for table in collection.tables}
@@ -512,7 +509,6 @@ class Losing:
 
 
 def run_of(lab: Any, out: Path, cluster: object) -> Any:
-    """Build a run on a cluster."""
     job = Job(storage.LocalFolder(out), AccountReader(["ft"], []), part_size=20)
     return dask_engine._DaskRun(cluster, job, lab.ledger)
 

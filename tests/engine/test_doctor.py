@@ -106,7 +106,6 @@ def by_surface(answers: Mapping[str, Reply]) -> Any:
 def network(
     answers: Mapping[str, Reply] = ANSWERS, name: str = "mainnet", **options: Any
 ) -> Iterator[tuple[lk.Ledger, Server]]:
-    """Connect to a network whose surfaces are all on one server."""
     with serve(by_surface(answers)) as server:
         urls = {f"{surface}_url": f"{server.url}/{surface}" for surface in SURFACES}
         settings = Settings(network=Network(name, **urls), **options)  # type: ignore[arg-type]  # by their names

@@ -60,19 +60,16 @@ class Service:
 
 @pytest.fixture
 def service(recorded: dict[str, bytes]) -> Service:
-    """Return a service with the recorded documents."""
     return Service(recorded)
 
 
 @pytest.fixture
 def server(service: Service) -> Iterator[Server]:
-    """Serve the service."""
     with serve(service) as running:
         yield running
 
 
 def read(ledger: Ledger, hashes: list[str]) -> dict[str, Any]:
-    """Read documents as one dictionary."""
     return dict(pair for batch in stream_documents(ledger, hashes) for pair in batch)
 
 

@@ -66,7 +66,6 @@ class Network:
 
 @pytest.fixture
 def network() -> Iterator[tuple[Network, lk.Ledger]]:
-    """Serve a network, and connect to it."""
     source = Network()
     with (
         serve(source.answer) as server,
@@ -76,7 +75,6 @@ def network() -> Iterator[tuple[Network, lk.Ledger]]:
 
 
 def fork_of(ledger: lk.Ledger, **options: Any) -> lk.Ledger:
-    """Open a fork."""
     return lk.connect("local", fork=ledger, make_default=False, **options)
 
 

@@ -81,14 +81,12 @@ def dead_host() -> Iterator[str]:
 
 
 def tokens(path: str) -> Reply:
-    """Reply with one token of the account in the path."""
     account_id = path.split("/")[3]
     row = {"contract_id": f"of-{account_id}", "balance": "1", "last_update_block_height": 1}
     return as_json({"account_id": account_id, "tokens": [row]})
 
 
 def by_path(_method: str, path: str, _headers: Mapping[str, str], _body: bytes) -> Reply:
-    """Reply to any account."""
     return tokens(path)
 
 
@@ -107,7 +105,6 @@ GAS = result({"gas_price": "100"})
 
 
 def seconds(work: Callable[[], object]) -> float:
-    """Time something."""
     begin = time.monotonic()
     work()
     return time.monotonic() - begin
@@ -162,7 +159,6 @@ class Counting:
         self.lock = threading.Lock()
 
     def __call__(self, _method: str, path: str, *_: object) -> Reply:
-        """Reply after a while."""
         with self.lock:
             self.now += 1
             self.most = max(self.most, self.now)
@@ -655,7 +651,6 @@ def test_a_queue_longer_than_the_timeout(way):
 
 
 def block() -> dict[str, Any]:
-    """Make a block, as a node sends it."""
     header = {
         "height": 7,
         "hash": BLOCK,
@@ -1290,7 +1285,6 @@ BULK: dict[str, Any] = {"in_flight": 16, "retries": ONCE}
 
 
 def replying(body: bytes, head: bytes = b"") -> bytes:
-    """Build the bytes of a response with a length."""
     return b"HTTP/1.1 200 OK\r\n%bcontent-length: %d\r\n\r\n%b" % (head, len(body), body)
 
 

@@ -45,7 +45,6 @@ class Node(LocalTransport):
 
 @pytest.fixture(scope="module")
 def blocks() -> dict[int, dict[str, Any]]:
-    """Return the documents of some blocks."""
     with lk.connect("local") as ledger:
         transactions = lk.account_transactions("alice.near", ledger=ledger)
         first = int(transactions["tx_block_height"].min())
@@ -55,7 +54,6 @@ def blocks() -> dict[int, dict[str, Any]]:
 
 
 def chunks(document: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """Yield the chunks of a document that have transactions."""
     for shard in document["shards"]:
         if shard["chunk"] and shard["chunk"]["transactions"]:
             yield shard["chunk"]
@@ -64,7 +62,6 @@ def chunks(document: dict[str, Any]) -> Iterator[dict[str, Any]]:
 def collected(
     folder: Path, blocks: dict[int, dict[str, Any]], chunk_hash: str | None, source: str
 ) -> lk.types.Collection:
-    """Collect the blocks from one of the two sources."""
     first, stop = min(blocks), min(blocks) + 4
     options: dict[str, Any] = {"views": TABLES, "source": source}
     if source == "rpc":

@@ -131,7 +131,6 @@ class Talker(Contract):
 
     @view
     def count(self) -> int:
-        """Return the number of calls."""
         return len(self.vm.storage_read(b"calls") or b"")
 
     @call

@@ -35,7 +35,6 @@ def local() -> LocalTransport:
 
 
 def connect(server: out_of_step.Server, *, attempts: int = 8, **options: Any) -> lk.Ledger:
-    """Connect to a server for both services."""
     retries = lk.RetryPolicy(attempts=attempts, total_s=60)
     return lk.connect("lab", rpc_url=server.url, api_url=server.url, retries=retries, **options)
 

@@ -48,7 +48,6 @@ def staked(chain: Chain, deposit: int = 500 * NEAR) -> Chain:
 
 
 def statement(chain: Chain) -> lk.Statement:
-    """Return the statement of alice."""
     return lk.statement("alice.near", 1000, ledger=chain.ledger, progress=False)
 
 

@@ -36,7 +36,6 @@ class Lockup(Contract):
 
     @view
     def get_staking_pool_account_id(self) -> str:
-        """Return the pool."""
         return POOL
 
     @call
@@ -83,7 +82,6 @@ class Chain:
         signer_id: str = "alice.near",
         **args: Any,
     ) -> None:
-        """Call a method, and wait for all its receipts."""
         action = FunctionCall(method, to_json(args), 300 * TGAS, deposit)
         head = self.world.chain.head.hash
         transaction = Transaction(
@@ -97,7 +95,6 @@ class Chain:
         self.hashes.append(str(signed.hash))
 
     def pass_epochs(self, count: int) -> None:
-        """Advance by epochs, with a ping in each."""
         for _ in range(count):
             height = self.world.epochs.current.height
             while self.world.epochs.current.height == height:
@@ -111,18 +108,15 @@ class Chain:
         return [e for trace in traces for e in stakes.stake_entries(trace, account_id, is_pool)]
 
     def total(self, account_id: str) -> int:
-        """Return the balance of an account with the pool at the head."""
         args, head = to_json({"account_id": account_id}), self.world.chain.head
         return int(
             json.loads(self.world.view(POOL, "get_account_total_balance", args, head).result)
         )
 
     def reader(self) -> BalanceReader:
-        """Return a reader of alice's balances."""
         return BalanceReader(self.ledger, "alice.near", progress=False)
 
     def ends(self) -> tuple[Block, Block]:
-        """Return the first block and the final one."""
         first, final = self.world.chain.genesis, self.world.chain.final
         return Block(first.height, first.timestamp_ns), Block(final.height, final.timestamp_ns)
 
@@ -228,7 +222,6 @@ class Forgetful(LocalTransport):
         self.path = path.encode()
 
     def handle_request(self, request: httpx.Request) -> httpx.Response:
-        """Return the response with less in it."""
         target: bytes = request.extensions.get("target") or request.url.raw_path
         response = super().handle_request(request)
         if not target.endswith(self.path):

@@ -76,7 +76,6 @@ def whole() -> dict[int, object]:
 
 
 def errors(reads: list[DocumentRead]) -> dict[int, type]:
-    """Return the types of the errors by their heights."""
     return {r.height: type(r.value) for r in reads if isinstance(r.value, lk.LedgerError)}
 
 

@@ -63,7 +63,6 @@ NO_RETRIES = lk.RetryPolicy(attempts=1, total_s=5.0)
 
 @pytest.fixture
 def case(tmp_path: Path) -> Path:
-    """Return the path of a recording."""
     return tmp_path / "case.lk"
 
 
@@ -79,12 +78,10 @@ def forbid_sockets(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def reply(value: object, status: int = 200) -> Reply:
-    """Return a response of JSON."""
     return Reply(status, json.dumps(value).encode())
 
 
 def unpacked(path: Path) -> bytes:
-    """Return all that a recording contains."""
     data: bytes = zstd().decompress(path.read_bytes())
     return data
 
@@ -621,7 +618,6 @@ def small(case: Path) -> bytes:
 
 
 def refused(path: Path) -> str:
-    """Return why a file is refused."""
     with pytest.raises(RecordingError) as caught:
         lk.connect(path)
     with pytest.raises(RecordingError):

@@ -57,7 +57,6 @@ def serving(name: str, status: int = 200) -> Iterator[Server]:
 
 
 def saved(name: str, view: str) -> pd.DataFrame:
-    """Frame a recording from its file."""
     return lk.read_response(SAMPLES / name, view)
 
 

@@ -76,7 +76,6 @@ class Everything(logging.Formatter):
     """Writes a record with all its attributes, shown or not."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """Format."""
         return f"{record.name} {record.getMessage()} {vars(record)!r}"
 
 
@@ -138,13 +137,11 @@ def assert_clean_frame(name: str, variables: dict[str, object]) -> None:
 
 
 def both(ledger: lk.Ledger) -> None:
-    """Ask both surfaces."""
     assert ledger.get("/health") == {"status": "ok"}
     assert lk.gas_price(ledger=ledger)["gas_price"].tolist() == [100]
 
 
 def fine(method: str, *_: object) -> Reply:
-    """Reply to both surfaces."""
     return result({"gas_price": "100"}) if method == "POST" else as_json({"status": "ok"})
 
 
@@ -361,7 +358,6 @@ class AsyncLeaking(httpx.AsyncBaseTransport):
         self.inner = Leaking(kind)
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
-        """Fail."""
         return self.inner.handle_request(request)
 
 

@@ -46,11 +46,9 @@ class Running(NamedTuple):
 
     @property
     def url(self) -> str:
-        """Its address."""
         return f"http://127.0.0.1:{self.port}"
 
     def connect(self, **options: Any) -> lk.Ledger:
-        """Ask it as any network."""
         once = lk.RetryPolicy(attempts=1, total_s=20)
         api_url = f"{self.url}/api"
         return lk.connect("served", rpc_url=self.url, api_url=api_url, retries=once, **options)

@@ -35,7 +35,6 @@ class Edited(LocalTransport):
         self.edits = edits
 
     def handle_request(self, request: httpx.Request) -> httpx.Response:
-        """Return the world's response, or the edited one."""
         target: bytes = request.extensions.get("target") or request.url.raw_path
         body = request.read()
         for part, edit in self.edits.items():
@@ -47,7 +46,6 @@ class Edited(LocalTransport):
 
 @pytest.fixture(scope="module")
 def world() -> World:
-    """Return the world of the demo accounts."""
     return lk.connect("local", make_default=False).world
 
 
@@ -71,7 +69,6 @@ def sums(own: lk.Statement) -> dict[tuple[int, str], int]:
 
 
 def hashes(own: lk.Statement) -> Iterator[str]:
-    """Yield the transactions of a statement."""
     yield from dict.fromkeys(entry.tx_hash for entry in own.store if entry.tx_hash)
 
 
@@ -234,7 +231,6 @@ class ResumesAnywhere(Edited):
     """Edited responses, whatever the token of the request."""
 
     def handle_request(self, request: httpx.Request) -> httpx.Response:
-        """Return the response to the request without its token."""
         target: bytes = request.extensions.get("target") or request.url.raw_path
         if not target.endswith(ACCOUNT.encode()):
             return super().handle_request(request)

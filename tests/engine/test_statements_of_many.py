@@ -45,12 +45,10 @@ def ledger(demo: World) -> Iterator[lk.Ledger]:
 
 
 def statement(account_id: str, ledger: lk.Ledger, **options: Any) -> Any:
-    """Read a statement, quietly."""
     return lk.statement(account_id, progress=False, ledger=ledger, **options)
 
 
 def collect(ids: object, out: Path, ledger: lk.Ledger, **options: Any) -> lk.types.Collection:
-    """Collect statements, quietly."""
     return lk.statements(ids, out, progress=False, ledger=ledger, **options)
 
 

@@ -40,12 +40,10 @@ two_ways = pytest.mark.parametrize("way", ["own", "sync"], indirect=True)
 
 
 def name(path: str) -> str:
-    """Find the account in a path."""
     return path.split("/")[3]
 
 
 def fine(_method: str, path: str, *_: object) -> Reply:
-    """Reply to any account."""
     return as_json({"account_id": name(path), "tokens": []})
 
 
@@ -66,7 +64,6 @@ class Source:
 
 
 def names(count: int, first: int = 0) -> list[str]:
-    """Name the accounts of a source."""
     return [f"a{number}.near" for number in range(first, first + count)]
 
 
@@ -446,11 +443,9 @@ class Closing(httpx.BaseTransport):
     closed = False
 
     def handle_request(self, request: httpx.Request) -> httpx.Response:
-        """Answer."""
         return httpx.Response(200, json={"account_id": name(request.url.path), "tokens": []})
 
     def close(self) -> None:
-        """Close."""
         self.closed = True
 
 

@@ -205,7 +205,6 @@ def device(path: Path, _outside: Path) -> None:
 
 
 def folder(path: Path, _outside: Path) -> None:
-    """Replace a file by a folder."""
     path.unlink(missing_ok=True)
     path.mkdir()
 
@@ -304,7 +303,6 @@ def page_bit(path: Path) -> int:
 
 
 def flip(path: Path, bit: int) -> None:
-    """Flip one bit of a file."""
     body = bytearray(path.read_bytes())
     body[bit // 8] ^= 1 << bit % 8
     path.write_bytes(body)
@@ -432,7 +430,6 @@ def test_a_remote_file_is_downloaded_once(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def commit_changes() -> dict[str, Callable[[dict[str, Any]], object]]:
-    """Return changes that make a commit impossible."""
     return {
         "other start": lambda c: c.update(start=1),
         "huge start": lambda c: c.update(start=10**30),
@@ -572,7 +569,6 @@ def replace_part(run: Path, table: str, body: bytes, rows: int) -> None:
 
 
 def parquet(table: Any) -> bytes:
-    """Return a Parquet file."""
     sink = pa.BufferOutputStream()
     pq.write_table(table, sink)
     return bytes(sink.getvalue())

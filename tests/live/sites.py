@@ -47,7 +47,6 @@ class Site:
 
 
 def _mainnet(_ledger: lk.Ledger) -> Facts:
-    """Return the facts of mainnet."""
     # The transfer is one of the examples in FastNEAR's documentation of the Transactions API.
     return Facts(
         account_id="mob.near",
@@ -61,7 +60,6 @@ def _mainnet(_ledger: lk.Ledger) -> Facts:
 
 
 def _testnet(_ledger: lk.Ledger) -> Facts:
-    """Return the facts of testnet."""
     # The transfer is the example of `tx` in the documentation of NEAR.
     return Facts(
         account_id="wrap.testnet",

@@ -27,7 +27,6 @@ def make(environment: Path) -> subprocess.CompletedProcess[str]:
 
 
 def environment_with(folder: Path, python: str) -> Path:
-    """Create a folder with a file and a python of its own."""
     interpreter = folder / "bin" / "python"
     interpreter.parent.mkdir(parents=True)
     interpreter.write_text(python)

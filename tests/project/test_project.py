@@ -49,7 +49,6 @@ def lines(suffix: str) -> list[tuple[str, str]]:
 
 
 def requirements(extra: str | None = None) -> dict[str, Requirement]:
-    """Return the dependencies of the package, or of an extra, by name."""
     listed = PROJECT["dependencies"] if extra is None else PROJECT["optional-dependencies"][extra]
     return {r.name.replace("-", "_"): r for r in map(Requirement, listed)}
 

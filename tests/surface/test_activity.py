@@ -26,7 +26,6 @@ RELAYER = "0-relay.hot.tg"
 
 @pytest.fixture
 def local() -> Iterator[lk.Ledger]:
-    """Open the embedded ledger."""
     with lk.connect("local") as ledger:
         yield ledger
 

@@ -110,7 +110,6 @@ def test_help_and_reference_list_the_codes_and_each_is_tried(capsys):
 
 
 def start(*argv, **options):
-    """Start the program."""
     return subprocess.Popen(
         [sys.executable, "-m", "ledgerkit", *argv],
         stderr=subprocess.PIPE,

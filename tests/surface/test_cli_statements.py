@@ -26,7 +26,6 @@ def run(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str, str]
 
 
 def rows(text: str) -> list[dict[str, str]]:
-    """Read CSV."""
     return list(csv.DictReader(io.StringIO(text)))
 
 

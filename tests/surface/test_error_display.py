@@ -34,7 +34,6 @@ def displayed() -> dict[str, str]:
 
 
 def _errors_of(cell: Any) -> str:
-    """Return the tracebacks in the outputs of a cell."""
     lines = [output["traceback"] for output in cell.outputs if output.output_type == "error"]
     return re.sub(r"\x1b\[[0-9;]*m", "", "\n".join("\n".join(part) for part in lines))
 

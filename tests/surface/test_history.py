@@ -35,14 +35,12 @@ class Counting(LocalTransport):
         self.asked: list[dict[str, Any]] = []
 
     def handle_request(self, request: httpx.Request) -> httpx.Response:
-        """Note and answer."""
         request.read()
         self.asked.append(json.loads(request.content) if request.content else {"method": "GET"})
         return super().handle_request(request)
 
     @property
     def methods(self) -> Counter[str]:
-        """Count the requests by method."""
         return Counter(one["method"] for one in self.asked)
 
 
@@ -72,12 +70,10 @@ def act(world: World, signer_id: str, receiver_id: str, *actions: Any, skip: int
 
 
 def call(method: str, deposit: int = 0, **args: Any) -> FunctionCall:
-    """Describe a call."""
     return FunctionCall(method, json.dumps(args).encode(), 100 * 10**12, deposit)
 
 
 def time_of(block: Any) -> pd.Timestamp:
-    """Give the time of a block."""
     return pd.Timestamp(block.timestamp_ns, tz="UTC")
 
 

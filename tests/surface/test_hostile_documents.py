@@ -59,7 +59,6 @@ def lab(host: DocumentHost, *, node_final: int = LAST) -> Iterator[lk.Ledger]:
 
 
 def collect(ledger: lk.Ledger, out: Path, heights: range = RANGE) -> lk.types.Collection:
-    """Collect heights by documents, quietly."""
     options: Any = {"source": "documents", "progress": False, "ledger": ledger, "out": out}
     run: lk.types.Collection = lk.collect_blocks(heights.start, heights.stop, **options)
     return run
@@ -71,7 +70,6 @@ def failing() -> Any:
 
 
 def stored_heights(run: lk.types.Collection) -> list[int]:
-    """List the heights that have rows in any table."""
     heights: set[int] = set()
     for table in TABLES:
         heights.update(run.pandas(table).filter(regex="^(tx_)?block_height$").iloc[:, 0])
@@ -140,7 +138,6 @@ def contradictory_documents() -> dict[str, dict[int, bytes]]:
     """Return the documents of a chain with one that does not belong to it, by name."""
 
     def changed(**members: object) -> dict[int, bytes]:
-        """Return the documents with members of one header changed."""
         value = json.loads(DOCUMENTS[1_014])
         value["block"]["header"] |= members
         return {**DOCUMENTS, 1_014: json.dumps(value).encode()}
@@ -297,7 +294,6 @@ def without_a_balance(documents: Documents) -> None:
 
 
 def account_updates(documents: Documents) -> Iterator[Any]:
-    """List the changes of accounts."""
     return (
         change
         for height in sorted(documents)

@@ -34,7 +34,6 @@ def worlds() -> dict[int, World]:
 
 @pytest.fixture(params=SEEDS)
 def ledger(request: pytest.FixtureRequest, worlds: dict[int, World]) -> Iterator[lk.Ledger]:
-    """Connect to one of the worlds."""
     world = worlds[request.param]
     world.adjust(real_time=True)  # so that no read produces a block
     with lk.connect("local", world=world, make_default=False) as connected:

@@ -18,7 +18,6 @@ UNTYPED: Any = lk  # as whoever calls it without a type checker
 
 
 def refusal(call: Any, *args: Any, **options: Any) -> InvalidRequestError:
-    """Return the error of a call that is refused."""
     with lk.connect("local"), pytest.raises(InvalidRequestError) as caught:
         call(*args, **options)
     return caught.value

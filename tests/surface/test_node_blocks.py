@@ -56,7 +56,6 @@ class Node:
         self._slots = threading.Semaphore(1)  # indexer_max_concurrent_requests
 
     def __call__(self, _method: str, _path: str, _headers: object, body: bytes) -> Reply:
-        """Answer a call."""
         call = json.loads(body)
         params = call["params"]
         if call["method"] == "block":

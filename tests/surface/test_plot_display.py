@@ -31,7 +31,6 @@ def cells() -> list[Any]:
 
 
 def kinds(outputs: list[Any]) -> list[str]:
-    """Return whether each output is a picture or a text."""
     data = [output.get("data", {}) for output in outputs]
     return ["picture" if "image/png" in one else str(one.get("text/plain")) for one in data]
 

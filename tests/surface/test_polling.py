@@ -48,12 +48,10 @@ class Poller:
         return answer["result"] if "result" in answer else answer["error"]
 
     def get(self, path: str) -> Any:
-        """Get a page."""
         response = self._client.get(path, follow_redirects=True)
         return response.json() if response.content else None
 
     def post(self, path: str, body: Any) -> Any:
-        """Post a body to a service."""
         return self._client.post(path, json=body).json()
 
     def send(

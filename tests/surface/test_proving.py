@@ -321,7 +321,6 @@ def change_header(result):
 
 
 def change_author(result):
-    """Name another validator as the author."""
     result["author"] = next(each for each in AUTHORS if each != result["author"])
 
 
@@ -584,7 +583,6 @@ class TamperingDocuments(httpx.BaseTransport):
         self._transport, self._height, self._change = transport, height, change
 
     def handle_request(self, request: httpx.Request) -> httpx.Response:
-        """Pass the request on, and change the document."""
         response = self._transport.handle_request(request)
         response.read()
         path = request.extensions.get("target", request.url.raw_path).decode()
@@ -614,7 +612,6 @@ def change_gas(document):
 
 
 def drop_outcome(document):
-    """Leave out an outcome."""
     shard = next(s for s in document["shards"] if s["receipt_execution_outcomes"])
     del shard["receipt_execution_outcomes"][0]
 
@@ -636,7 +633,6 @@ def forge_approval(document):
 
 
 def change_author_of_document(document):
-    """Name another author of the block."""
     document["block"]["author"] = "mallory.near"
 
 

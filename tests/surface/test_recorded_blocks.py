@@ -44,7 +44,6 @@ TGAS = 10**12
 
 
 def recorded(name: str) -> Documents:
-    """Return the documents of a recording, by height."""
     documents = [json.loads((SAMPLES / f"{stem}.json").read_bytes()) for stem in RECORDED[name]]
     return {document["block"]["header"]["height"]: document for document in documents}
 
@@ -81,7 +80,6 @@ def with_neighbours(documents: Documents, n_blocks: int) -> Documents:
 
 
 def hash_of(height: int) -> str:
-    """Return a hash for a block that was not recorded."""
     encoded: bytes = base58.b58encode(height.to_bytes(32, "big"))
     return encoded.decode()
 
@@ -137,7 +135,6 @@ def rows(run: lk.types.Collection, view: str) -> list[dict[str, Any]]:
 
 
 def row(run: lk.types.Collection, view: str, **key: Any) -> dict[str, Any]:
-    """Return the only row with these values."""
     [match] = [each for each in rows(run, view) if key.items() <= each.items()]
     return match
 
@@ -162,7 +159,6 @@ def old_testnet(tmp_path_factory: pytest.TempPathFactory) -> lk.types.Collection
 
 @pytest.fixture(scope="module")
 def testnet(tmp_path_factory: pytest.TempPathFactory) -> lk.types.Collection:
-    """Return the collection of a quiet block of 2026."""
     return collect(recorded("testnet"), tmp_path_factory.mktemp("testnet") / "out")
 
 

@@ -18,7 +18,6 @@ POOL = "stake:astro-stakers.poolv1.near"
 
 @pytest.fixture(scope="module")
 def recorded() -> History:
-    """Read the recorded account."""
     return read_history()
 
 

@@ -69,7 +69,6 @@ def open_client(port: int) -> Iterator[httpx.Client]:
 
 
 def ask(client: httpx.Client, method: str, params: Any) -> Any:
-    """Call a method."""
     call = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
     return client.post("/", json=call).json()["result"]
 

@@ -545,7 +545,6 @@ class Node:
         self.methods: list[str] = []
 
     def __call__(self, request: httpx.Request) -> httpx.Response:
-        """Answer one call."""
         asked = json.loads(request.content)
         self.methods.append(asked["method"])
         answer = getattr(self, "_" + asked["method"].removeprefix("EXPERIMENTAL_"))
@@ -722,7 +721,6 @@ BY_GAS_KEY: Any = {"signer_id": "alice.near", "key": GAS}
 
 
 def add_gas_key(count: int = 4, funds: int = NEAR) -> None:
-    """Add a gas key to alice, and fund it."""
     access_key = AccessKey(0, GasKeyFullAccess(0, count))
     actions = [AddKey(GAS.public_key, access_key), TransferToGasKey(GAS.public_key, funds)]
     lk.send("alice.near", actions, **ALICE, wait_until="FINAL")

@@ -21,7 +21,6 @@ UNREADABLE = "nep141:torn.near"  # a contract of the demo world whose ft_balance
 
 @pytest.fixture(scope="module")
 def ledger() -> Iterator[lk.Ledger]:
-    """Connect to the embedded ledger."""
     with lk.connect("local", make_default=False) as ledger:
         yield ledger
 
@@ -201,7 +200,6 @@ def test_a_start_after_the_stop(ledger: lk.Ledger) -> None:
 
 
 def block(height: int) -> dict[str, Any]:
-    """Return a block of a node."""
     hash_ = str(CryptoHash(height.to_bytes(32, "big")))
     prev_hash = str(CryptoHash((height - 1).to_bytes(32, "big")))
     times = {"timestamp": height * 10**9, "timestamp_nanosec": str(height * 10**9)}
@@ -219,7 +217,6 @@ class Node:
         self.status = status
 
     def respond(self, _method: str, path: str, _headers: Any, body: bytes) -> Reply:
-        """Respond to a request."""
         call = json.loads(body) if body else {}
         if path.startswith("/v0/"):
             answers: dict[str, Any] = {

@@ -36,7 +36,6 @@ def scripted() -> Ledger:
 
 
 def fund(ledger: Ledger, account_id: str, *keys: str, amount: int) -> None:
-    """Add gas keys to an account."""
     access = AccessKey(0, GasKeyFullAccess(0, 2))
     adding = [AddKey(public(key), access) for key in keys]
     funding = [TransferToGasKey(public(key), amount) for key in keys]
@@ -159,7 +158,6 @@ class Unindexed(LocalTransport):
     """A transport to a world whose services list no transaction and no transfer."""
 
     def handle_request(self, request: httpx.Request) -> httpx.Response:
-        """Return the response without its rows."""
         body = json.loads(super().handle_request(request).read())
         nothing: dict[str, Any] = {
             "account_txs": [],
@@ -230,7 +228,6 @@ class RawPermissions(LocalTransport):
     """A transport to a node that writes the permission of a gas key in its raw form."""
 
     def handle_request(self, request: httpx.Request) -> httpx.Response:
-        """Return the response with the members of the permission in an array."""
         body = super().handle_request(request).read()
         raw = re.sub(rb'("GasKeyFullAccess":)({[^}]*})', rb"\1[\2]", body)
         return httpx.Response(200, content=raw)

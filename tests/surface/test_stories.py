@@ -57,7 +57,6 @@ def story(demo: World) -> Any:
 
 
 def included(world: World) -> list[tuple[str, str]]:
-    """List all transactions of a world, with their signers."""
     return [
         (str(signed.hash), str(signed.transaction.signer_id))
         for block in world.chain.blocks()
@@ -68,7 +67,6 @@ def included(world: World) -> list[tuple[str, str]]:
 
 
 def traced(world: World) -> list[lk.Trace]:
-    """Trace all transactions of a world."""
     ledger = lk.connect(world=world)
     return [lk.trace(*pair, ledger=ledger) for pair in included(world)]
 

@@ -30,7 +30,6 @@ class Odd(Contract):
 
     @view
     def ft_balance_of(self, account_id: str) -> bytes:
-        """Return the bytes."""
         return ODD[account_id]
 
 
@@ -39,7 +38,6 @@ class Late(Contract):
 
     @view
     def ft_balance_of(self, account_id: str) -> str:  # noqa: ARG002 - the standard's argument
-        """Return the balance."""
         return "77"
 
     @call
@@ -93,14 +91,12 @@ def world_balance(world: World, contract_id: str, account_id: str, height: int) 
 
 
 def hash_at(world: World, height: int) -> str:
-    """Return the hash of a block."""
     block = world.chain.by_height(height)
     assert block is not None
     return str(block.hash)
 
 
 def recorded(name: str) -> bytes:
-    """Return a recorded response of a node."""
     if not SAMPLES.is_dir():
         pytest.skip("the recordings are not here")
     return (SAMPLES / name).read_bytes()
@@ -164,7 +160,6 @@ def test_a_balance_costs_one_request() -> None:
 
 
 def asked(sent: tuple[Any, ...]) -> dict[str, Any]:
-    """Return the parameters of a request."""
     params: dict[str, Any] = json.loads(sent[3])["params"]
     return params
 

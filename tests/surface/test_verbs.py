@@ -39,7 +39,6 @@ def fake_hash(text: object) -> str:
 
 
 def time_ns(height: int) -> int:
-    """Give the time of a height."""
     return GENESIS_NS + (height - FIRST) * STEP_NS
 
 
@@ -106,7 +105,6 @@ class Fake:
     )
 
     def __call__(self, method: str, path: str, _headers: object, body: bytes) -> Reply:
-        """Answer one request."""
         if method == "GET":
             found = self.rest.get(path, Reply(404))
             return found if isinstance(found, Reply) else as_json(found)
@@ -127,7 +125,6 @@ class Fake:
         return value if isinstance(value, Reply) else result(value)
 
     def _find(self, params: dict[str, Any]) -> Any:
-        """Find a block by any reference."""
         if "finality" in params:
             return self.blocks[max(self.blocks)]
         if "sync_checkpoint" in params:
@@ -212,7 +209,6 @@ def full_view(account_id: str, **members: Any) -> dict[str, Any]:
 
 
 def dtypes(frame: pd.DataFrame) -> list[str]:
-    """Give the dtypes of a frame as words."""
     return [str(dtype) for dtype in frame.dtypes]
 
 
@@ -458,7 +454,6 @@ def paged_keys(size: int) -> Callable[[dict[str, Any]], Any]:
 
 
 def fake_key(seed: object) -> str:
-    """Invent a public key."""
     return f"ed25519:{fake_hash(seed)}"
 
 
@@ -1273,7 +1268,6 @@ def test_nft_tokens_of_many_accounts() -> None:
 
 
 def pool(staked: str, unstaked: str = "0", *, can_withdraw: bool = True) -> Callable[[Any], bytes]:
-    """Invent a staking pool."""
     told = {"staked_balance": staked, "unstaked_balance": unstaked, "can_withdraw": can_withdraw}
     return lambda args: as_bytes(told | {"account_id": args["account_id"]})
 
@@ -1982,7 +1976,6 @@ def paged_state(params: dict[str, Any]) -> Reply:
 
 
 def state_page(keys: list[bytes]) -> dict[str, Any]:
-    """Return a page with records of these keys."""
     texts = [base64.b64encode(key).decode() for key in keys]
     return {"values": [{"key": text, "value": "dg=="} for text in texts], "proof": []}
 

@@ -262,7 +262,6 @@ def sending(ledger: lk.Ledger, public_key: protocol.PublicKey) -> None:
 
 
 def following(sent: lk.types.Submission) -> None:
-    """What is sent is followed."""
     assert_type(lk.track("hash", "a.testnet", timeout_s=None), lk.types.Submission)
     assert_type(lk.track("hash", "a.testnet", timeout_s=0), lk.types.Submission)
     assert_type(sent.wait("FINAL", timeout_s=5).refresh(), lk.types.Submission)
@@ -279,7 +278,6 @@ def following(sent: lk.types.Submission) -> None:
 
 
 def archiving(ledger: lk.Ledger, me: lk.types.Signer) -> None:
-    """A widget of one ledger is archived on another, and checked."""
     made = lk.archiving.archive_widget(
         "a.testnet",
         "W",

@@ -65,7 +65,6 @@ class FrontEnd:
         self.send(type="secret", name=name, text=text)
 
     def ask_block(self, at: list[int], message: dict[str, Any]) -> Any:
-        """Ask a block something, and return its answer."""
         result = self.panel["result"]
         self.send(type="block", at=at, result=result, request="1", message=message)
         return next(m["payload"] for m in reversed(self.messages) if m["type"] == "reply")

@@ -37,7 +37,6 @@ def ledger() -> Iterator[lk.Ledger]:
 
 @pytest.fixture
 def panel() -> ArchiveFlow:
-    """Give a panel that is filled in."""
     return lk.widgets.ArchiveFlow(*ASKED)
 
 

@@ -38,18 +38,15 @@ OF_SHARDS = ("chunks", "transactions", "receipts", "events")
 
 
 def document(name: str) -> dict[str, Any]:
-    """Return a recording, decoded."""
     decoded: dict[str, Any] = json.loads((BLOCKS / f"{name}.json").read_bytes())
     return decoded
 
 
 def saved(name: str, view: str) -> pd.DataFrame:
-    """Read a recording as a frame."""
     return lk.read_response(BLOCKS / f"{name}.json", view)
 
 
 def shards_of(name: str) -> list[dict[str, Any]]:
-    """Return the shards of a recording, which may be one."""
     decoded = document(name)
     shards: list[dict[str, Any]] = decoded.get("shards", [decoded])
     return shards
@@ -372,13 +369,11 @@ def profile_of(document: Any) -> Any:
 
 
 def update_of(document: Any) -> Any:
-    """Return the first update of an account in a document."""
     changes = document["shards"][0]["state_changes"]
     return next(item["change"] for item in changes if item["type"] == "account_update")
 
 
 def header_of(document: Any) -> Any:
-    """Return the header of a document."""
     return document["block"]["header"]
 
 
@@ -415,7 +410,6 @@ REFUSED: list[tuple[str, Callable[[Any], object], str]] = [
 
 
 def refuse(change: Callable[[Any], object], view: str, problem: str) -> None:
-    """Check that a changed document is refused, with its path."""
     changed = document("neardata_mainnet_151768255_sliced")
     change(changed)
     with pytest.raises(errors.DecodeError, match=problem) as caught:
@@ -424,7 +418,6 @@ def refuse(change: Callable[[Any], object], view: str, problem: str) -> None:
 
 
 def without(part: Callable[[Any], Any], member: str) -> Callable[[Any], object]:
-    """Return a change that removes a member of a part of a document."""
     return lambda document: part(document).pop(member)
 
 

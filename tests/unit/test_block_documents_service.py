@@ -59,7 +59,6 @@ def ask(world: World, path: str, query: str = "") -> HttpResponse:
 
 
 def document(world: World, height: int) -> Any:
-    """Read the document of a block, wherever it is."""
     response = ask(world, f"/v0/block/{height}")
     if response.status == 302:
         place = dict(response.headers)["location"]
@@ -192,7 +191,6 @@ def test_changes_have_the_recorded_causes(documents: list[Any]) -> None:
 
 
 def headers(response: HttpResponse) -> dict[str, str]:
-    """Return the headers but for the length."""
     return dict(response.headers)
 
 

@@ -36,7 +36,6 @@ TEXTS = {"AccountId": "alice.near", "PublicKey": KEY, "NearToken": str(2**128 - 
 
 
 def example(schema, definitions):
-    """Return a value that fits a JSON schema."""
     name, schema = resolve(schema, definitions)
     if "properties" in schema:
         return {key: example(member, definitions) for key, member in schema["properties"].items()}
@@ -85,7 +84,6 @@ def failure(family, name, payload):
 
 
 def refusal(value):
-    """Read a refusal whose class the test knows."""
     return chain_errors.invalid_transaction(value)
 
 
@@ -96,7 +94,6 @@ def failed(kind, receipt_id=None):
 
 
 def leaves(payload):
-    """List the values of a payload, however deep."""
     if isinstance(payload, dict):
         return [leaf for value in payload.values() for leaf in leaves(value)]
     return [] if payload is None else [str(payload)]

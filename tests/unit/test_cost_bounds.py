@@ -41,7 +41,6 @@ UNKNOWN = (
 
 
 def has_known_fee(action: Action) -> bool:
-    """Return True for an action whose fee nodes state."""
     if isinstance(action, AddKey):
         return not isinstance(action.access_key.permission, GasKey)
     return not isinstance(action, UNKNOWN)

@@ -50,7 +50,6 @@ def shown(demo: Any, tmp_path_factory: pytest.TempPathFactory) -> tuple[str, str
 
 @pytest.fixture
 def page(shown: tuple[str, str]) -> str:
-    """Return the report."""
     return shown[1]
 
 

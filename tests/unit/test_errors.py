@@ -46,7 +46,6 @@ def query(text):
 
 
 def rpc(cause, info, /, **members):
-    """Build a JSON-RPC error with a cause and read it."""
     named = {"name": cause} | ({} if info is None else {"info": info})
     return chain_errors.from_rpc(members | {"cause": named}, request="x of a.near")
 

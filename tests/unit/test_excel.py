@@ -22,7 +22,6 @@ AMOUNTS = st.lists(st.none() | st.integers(0, TOP), max_size=5)
 
 
 def u128(*values):
-    """Build an array of u128."""
     return U128Array._from_sequence(values)
 
 

@@ -115,7 +115,6 @@ PAYS: Step = (
 
 
 def back(amount: int) -> Step:
-    """Build the callback that returns gold."""
     logs = [moved("dex.near", "alice.near", amount)]
     return ("gold.near", "gold.near", called("ft_resolve_transfer"), logs)
 
@@ -386,7 +385,6 @@ def test_an_nft_is_bought_if_value_went_the_other_way(
 
 
 def with_key(permission: Any) -> dict[str, Any]:
-    """Build an action that adds a key."""
     access_key = {"nonce": 0, "permission": permission}
     return {"AddKey": {"public_key": "ed25519:1", "access_key": access_key}}
 

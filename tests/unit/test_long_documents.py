@@ -30,7 +30,6 @@ def short_slices(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def outcome(number: int, **members: Any) -> dict[str, Any]:
-    """Build an outcome that created the next one."""
     following = [f"R{number + 1}"] if number + 1 < COUNT else []
     fields = {"logs": [f"log {number}"], "receipt_ids": following, "gas_burnt": number}
     fields |= {"tokens_burnt": str(number), "status": {"SuccessValue": ""}, "executor_id": "b.near"}

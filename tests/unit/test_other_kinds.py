@@ -54,7 +54,6 @@ def test_every_declared_kind_is_decoded_as_such() -> None:
 
 
 def outcome(outcome_id: str, status: object, **members: object) -> dict[str, Any]:
-    """Return an execution outcome."""
     told = {
         "logs": [],
         "receipt_ids": [],
@@ -68,19 +67,16 @@ def outcome(outcome_id: str, status: object, **members: object) -> dict[str, Any
 
 
 def receipt(receipt_id: str, content: object) -> dict[str, Any]:
-    """Return a receipt."""
     parties = {"predecessor_id": "a.near", "receiver_id": "b.near"}
     return {"receipt_id": receipt_id, **parties, "receipt": content}
 
 
 def action(*actions: object) -> dict[str, Any]:
-    """Return the body of an action receipt."""
     members = {"signer_id": "a.near", "input_data_ids": [], "output_data_receivers": []}
     return {"Action": {**members, "actions": actions}}
 
 
 def chunk(*items: object) -> bytes:
-    """Return a node's chunk."""
     members = {"author": "v.near", "header": CHUNK_HEADER, "receipts": []}
     return json.dumps({**members, "transactions": items}).encode()
 
@@ -88,7 +84,6 @@ def chunk(*items: object) -> bytes:
 def whole_block(
     items: list[Any], pairs: list[tuple[Any, Any]], changes: list[Any] | None = None
 ) -> bytes:
-    """Return a block document of one shard."""
     shard = {
         "shard_id": 3,
         "chunk": {
@@ -108,7 +103,6 @@ def whole_block(
 
 
 def converted(transaction: dict[str, Any], status: object) -> dict[str, Any]:
-    """Return a transaction of a block document."""
     return {
         "transaction": transaction,
         "outcome": {"execution_outcome": outcome(transaction["hash"], status)},

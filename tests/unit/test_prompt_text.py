@@ -15,7 +15,6 @@ SWAP = "AXGjZSDre6NRvi3iEThDeVShvFZ1GphoqtUcCxGwv3CY"
 
 
 def tables(text: str) -> dict[str, list[dict[str, str]]]:
-    """Read the tables of a text by name."""
     found: dict[str, list[dict[str, str]]] = {}
     lines = iter(text.splitlines())
     for line in lines:

@@ -19,7 +19,6 @@ PYTHON = re.compile(r"\w\(|\w=")  # a call, or a keyword argument
 
 
 def classes(base: type[errors.LedgerError]) -> Iterator[type[errors.LedgerError]]:
-    """List the classes of errors below one."""
     for error_class in base.__subclasses__():
         yield error_class
         yield from classes(error_class)

@@ -32,7 +32,6 @@ def reading(height: int, total: int, time_ns: int | None = None) -> StakeReading
 
 
 def paid(_growth: int, _before: StakeReading, _after: StakeReading) -> bool:
-    """Take each growth for a reward."""
     return True
 
 

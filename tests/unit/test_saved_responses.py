@@ -152,7 +152,6 @@ def dump(value: object) -> bytes:
 
 
 def check(frame: pd.DataFrame, view: str, column: str, value: object) -> None:
-    """Assert the promised columns, and the one value."""
     assert list(frame.columns) == [c.name for c in SCHEMAS[view]]
     assert frame[column].tolist() == [value]
 

@@ -41,7 +41,6 @@ def prices(*rows: tuple[str, str, Any, str]) -> pd.DataFrame:
 
 
 def written(frames: Frames, folder: Path, form: str, **more: Any) -> list[dict[str, str]]:
-    """Write a file and read it again."""
     path = write_csv(frames.rows, frames.facts, folder / "statement.csv", form, **more)
     with path.open(newline="") as file:
         return list(csv.DictReader(file))

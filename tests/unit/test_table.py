@@ -64,19 +64,16 @@ def ask(table: Table, **settings: Any) -> dict[str, Any]:
 
 
 def rows(frame: pd.DataFrame, **settings: Any) -> list[int]:
-    """Return the positions of the rows that a page has."""
     reply = ask(Table(frame), **settings)
     assert "error" not in reply, reply
     return [row["row"] for row in reply["rows"]]
 
 
 def filtered(frame: pd.DataFrame, text: str, column: int = 0) -> list[int]:
-    """Return the rows that pass a filter of one column."""
     return rows(frame, filters={str(column): text})
 
 
 def exact(reply: dict[str, Any], column: int) -> list[str]:
-    """Return the exact texts of a column of a page."""
     cells = [row["cells"][column] for row in reply["rows"]]
     return [cell if isinstance(cell, str) else cell["exact"] for cell in cells]
 

@@ -31,7 +31,6 @@ def envelope(**members: Any) -> bytes:
 
 
 def decode(data: bytes, tx_hash: str | None = None) -> wire.TxResult:
-    """Decode, as asked."""
     return wire.decode_transaction(data, request=ASKED, tx_hash=tx_hash)
 
 

@@ -42,7 +42,6 @@ def traced(outcomes: Any, bodies: Any, *, rules: bool = True, **more: Any) -> Tr
 
 
 def moved(trace: Trace) -> Rows:
-    """List the transfers as plain tuples."""
     columns = ["kind", "asset", "sender_id", "receiver_id", "amount"]
     frame = trace.transfers[columns]
     return list(frame.astype(object).where(frame.notna(), None).itertuples(index=False, name=None))
@@ -298,7 +297,6 @@ def test_a_gas_key_that_is_not_named():
 
 
 def gas_key_transfers(amount: int) -> tuple[Any, Any]:
-    """Write the transfers into a gas key and out of it."""
     return (
         {"TransferToGasKey": {"public_key": KEY, "deposit": str(amount)}},
         {"WithdrawFromGasKey": {"public_key": KEY, "amount": str(amount)}},

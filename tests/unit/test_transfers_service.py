@@ -65,14 +65,12 @@ class Teller(Contract):
 
     @call(payable=True)
     def ft_on_transfer(self, logs: list, balance: str = "0") -> str:
-        """Log lines, and set the balance of everybody."""
         return self._tell(logs, balance)
 
     @call(payable=True)
     def ft_transfer(
         self, logs: list, balance: str = "0", receiver_id: str = "", amount: str = ""
     ) -> str:
-        """Log lines, and set the balance of everybody."""
         del receiver_id, amount
         return self._tell(logs, balance)
 
@@ -90,7 +88,6 @@ class Teller(Contract):
 
     @call
     def fail(self, logs: list) -> None:
-        """Log lines, and panic."""
         self._tell(logs, "0")
         self.vm.panic("no")
 
@@ -110,7 +107,6 @@ class Teller(Contract):
         return {"decimals": 24 if self.vm.current_account_id.startswith("npro") else 6}
 
     def _tell(self, logs: list, balance: str) -> str:
-        """Log lines, and set the balance of everybody."""
         for line in logs:
             self.vm.log(line)
         self.vm.storage_write(b"balance", balance.encode())

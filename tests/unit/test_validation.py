@@ -27,7 +27,6 @@ _LARGE = pd.ArrowDtype(pa.large_string())
 
 
 def refusal(check: Any, *args: Any, **options: Any) -> InvalidRequestError:
-    """Check a value that is refused, and give the error."""
     with pytest.raises(InvalidRequestError) as caught:
         check(*args, **options)
     return caught.value

@@ -35,7 +35,6 @@ def outcome(id_: str, *created: str) -> dict[str, Any]:
 
 
 def ran(receipt_id: str, *created: str, tx_hash: str | None = None) -> dict[str, Any]:
-    """Build a receipt that ran."""
     parties = {"predecessor_id": "a.near", "receiver_id": "b.near"}
     receipt = {"receipt_id": receipt_id, **parties, "receipt": {}}
     execution = outcome(receipt_id, *created)

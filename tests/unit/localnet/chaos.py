@@ -137,7 +137,6 @@ class Chaos:
 
     @property
     def has_gas_keys(self):
-        """True in the versions of the protocol that have gas keys."""
         return self.settings.profile != "84"
 
     def index(self, signer_id, key):
@@ -175,7 +174,6 @@ class Chaos:
         return self.random.choice(kinds)(signer_id)
 
     def amount(self):
-        """Choose an amount."""
         return self.random.choice([1, N // 1000, N // 10, N, 500 * N])
 
     def moved(self, signer_id):
@@ -382,7 +380,6 @@ class Chaos:
         return name, [protocol.DeleteAccount(self.random.choice(self.names))]
 
     def deployed(self, signer_id):
-        """Deploy the contract on oneself."""
         if signer_id == TOKEN:
             return self.moved(signer_id)
         return signer_id, [protocol.DeployContract(Script.code)]

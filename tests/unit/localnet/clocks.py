@@ -20,7 +20,6 @@ class InstantClock:
         self.waits: list[float | None] = []
 
     async def next_block(self) -> None:
-        """Produce a block."""
         self.waits.append(None)
         self.world.advance()
 

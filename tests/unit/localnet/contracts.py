@@ -76,7 +76,6 @@ class ContractHarness:
         results: Any = (),
         **arguments: Any,
     ) -> CallResult:
-        """Call a method."""
         vm = self._vm(
             arguments, predecessor_id=caller, attached_deposit=deposit, promise_results=results
         )
@@ -114,14 +113,12 @@ class ContractHarness:
         return caught.value.text
 
     def view(self, method: str, /, **arguments: Any) -> Any:
-        """Call a view method."""
         vm = self._vm(arguments, is_view=True)
         result = contract_sdk.run_method(self.kind, vm, method)
         assert isinstance(result, bytes)
         return contract_sdk.from_json(result)
 
     def records(self) -> dict[bytes, bytes]:
-        """Return the contract's records."""
         return dict(self.store.at().records(self.account_id))
 
 
@@ -180,6 +177,5 @@ class ContractChain:
         return balance
 
     def view(self, contract_id: str, method: str, /, **arguments: Any) -> Any:
-        """Call a view method."""
         head, data = self.world.chain.head, contract_sdk.to_json(arguments)
         return contract_sdk.from_json(self.world.view(contract_id, method, data, head).result)

@@ -39,7 +39,6 @@ class MultiToken(Contract):
 
     @call
     def mint(self, account_id: AccountId, token_ids: list[str], amounts: list[U128]) -> None:
-        """Create tokens."""
         for token_id, amount in zip(token_ids, amounts, strict=True):
             self._change(token_id, account_id, amount)
         row = {"owner_id": account_id, "token_ids": token_ids, "amounts": amounts}
@@ -47,7 +46,6 @@ class MultiToken(Contract):
 
     @call
     def burn(self, token_ids: list[str], amounts: list[U128]) -> None:
-        """Destroy tokens of the caller."""
         owner_id = self.vm.predecessor_id
         for token_id, amount in zip(token_ids, amounts, strict=True):
             self._change(token_id, owner_id, -amount)
@@ -58,7 +56,6 @@ class MultiToken(Contract):
     def mt_transfer(
         self, receiver_id: AccountId, token_id: str, amount: U128, memo: str | None = None
     ) -> None:
-        """Transfer tokens of the caller."""
         self.assert_one_yocto()
         sender_id = self.vm.predecessor_id
         self._change(token_id, sender_id, -amount)
@@ -74,7 +71,6 @@ class MultiToken(Contract):
 
     @view
     def mt_balance_of(self, account_id: AccountId, token_id: str) -> U128:
-        """Return a balance."""
         return U128(self.balances.get(f"{token_id} {account_id}") or 0)
 
 
@@ -103,7 +99,6 @@ class FullWorld(Chaos):
         )
 
     def add_to(self, genesis):
-        """Add the contracts to the genesis."""
         wrapped = dict.fromkeys((*PEOPLE[:3], DEX), 20 * N)
         holders = dict.fromkeys(PEOPLE[:3], 20 * N)
         contracts = {
@@ -135,7 +130,6 @@ class FullWorld(Chaos):
         self.add_pool(genesis)
 
     def add_pool(self, genesis):
-        """Add a staking pool, which validates."""
         own, stakes = 1000 * N + GUARANTEE_FUND, dict.fromkeys(PEOPLE[:3], (30 * N, 5 * N))
         genesis.account(
             POOL,
@@ -162,7 +156,6 @@ class FullWorld(Chaos):
         return self.random.choice(self.contracts)(signer_id)
 
     def call(self, receiver_id, method_name, args=None, *, deposit=0, gas=150):
-        """Build a call of a contract."""
         return receiver_id, [FunctionCall(method_name, to_json(args or {}), gas * TGAS, deposit)]
 
     def someone(self):
@@ -170,7 +163,6 @@ class FullWorld(Chaos):
         return self.random.choice([*PEOPLE, *self.names])
 
     def units(self):
-        """Choose an amount, as text."""
         return str(self.random.choice([1, N // 1000, N // 10, N, 3 * N]))
 
     def wrapped(self, signer_id):
@@ -198,7 +190,6 @@ class FullWorld(Chaos):
         return self.staking(LIQUID)
 
     def pool(self, signer_id):
-        """Stake with the pool."""
         del signer_id
         if self.random.random() < 0.2:
             return self.call(POOL, "ping", gas=200)

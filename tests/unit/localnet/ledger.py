@@ -24,12 +24,10 @@ START = 1000
 
 @cache
 def secret(name):
-    """Return the secret key of a name."""
     return SecretKey.from_text(base58.b58encode(sha256(name.encode()).digest()).decode())
 
 
 def public(name):
-    """Return the public key of a name."""
     return secret(name).public_key
 
 
@@ -47,7 +45,6 @@ class Script(Contract):
 
     @view
     def peek(self, key: str) -> str | None:
-        """Read a record."""
         held = self.vm.storage_read(key.encode())
         return None if held is None else held.decode()
 
@@ -158,7 +155,6 @@ class Ledger:
         return self.outcome(self.outcome(tx_hash).receipt_ids[0])
 
     def outcome(self, outcome_id):
-        """Give an outcome that there is."""
         found = self.world.outcome(outcome_id)
         assert found is not None
         if isinstance(found.status, Failure):
@@ -166,7 +162,6 @@ class Ledger:
         return found
 
     def receipt(self, receipt_id):
-        """Give a receipt that there is."""
         found = self.world.receipt(receipt_id)
         assert found is not None
         return found
@@ -176,11 +171,9 @@ class Ledger:
         return [self.outcome(child) for child in outcome.receipt_ids]
 
     def account(self, name):
-        """Give an account at the head."""
         return self.world.state().account(name)
 
     def access_key(self, name, key=None):
-        """Give an access key at the head."""
         return self.world.state().access_key(name, public(key or name).stored)
 
     def is_whole(self):
@@ -200,7 +193,6 @@ def result_of(outcome):
 
 
 def index_of(outcome):
-    """Return the index of the action that failed."""
     return outcome.status.error["ActionError"]["index"]
 
 

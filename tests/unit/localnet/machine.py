@@ -21,13 +21,11 @@ class FlatMemory:
         self.data = bytearray(size)
 
     def read(self, address: int, length: int) -> bytes:
-        """Return bytes."""
         if address + length > len(self.data):
             raise memory_violation()
         return bytes(self.data[address : address + length])
 
     def write(self, address: int, data: bytes) -> None:
-        """Write bytes."""
         if address + len(data) > len(self.data):
             raise memory_violation()
         self.data[address : address + len(data)] = data

@@ -341,7 +341,6 @@ def test_what_is_locked_pays_for_bytes_too():
 
 
 def index_of_success(outcome):
-    """Tell whether an outcome is a success."""
     return not hasattr(outcome.status, "error")
 
 
@@ -798,7 +797,6 @@ class Large(Contract):
 
     @call()
     def make(self, size: int) -> str:
-        """Return a text."""
         return "x" * size
 
     @call()
@@ -815,7 +813,6 @@ class Large(Contract):
 
     @call()
     def count(self) -> int:
-        """Return the number of results."""
         return len(self.vm.promise_results)
 
 

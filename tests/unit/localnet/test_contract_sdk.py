@@ -51,12 +51,10 @@ class Counter(Contract):
 
     @call
     def add(self, by: int = 1) -> None:
-        """Count."""
         self.state.number += by
 
     @call
     def add_and_fail(self, by: int) -> None:
-        """Count, then fail."""
         self.state.number += by
         raise KeyError(by)
 
@@ -73,12 +71,10 @@ class Owned(Contract):
 
     @call(init=True)
     def new(self, owner_id: AccountId) -> None:
-        """Begin."""
         self.state = self.State(str(owner_id))
 
     @view
     def owner(self) -> str:
-        """Tell whose it is."""
         return self.state.owner_id
 
 
@@ -87,17 +83,14 @@ class Kinds(Contract):
 
     @view
     def amount(self, value: U128) -> U128:
-        """Double an amount."""
         return U128(value * 2)
 
     @view
     def account(self, value: AccountId) -> AccountId:
-        """Give an account id back."""
         return value
 
     @view
     def key(self, value: PublicKey | None = None) -> PublicKey | None:
-        """Give a key back."""
         return value
 
     @view
@@ -107,7 +100,6 @@ class Kinds(Contract):
 
     @view
     def raw(self) -> bytes:
-        """Give bytes as they are."""
         return b"\xff"
 
     @view
@@ -121,7 +113,6 @@ class Kinds(Contract):
 
     @call
     def keep(self) -> list:
-        """Keep balances and records."""
         balances = BalanceMap(self.vm, b"b")
         balances.put("bob.near", 7)
         balances.put("amy.near", U128_MAX)
@@ -143,7 +134,6 @@ class Kinds(Contract):
 
 @pytest.fixture
 def ledger():
-    """Return a chain with one account for each contract."""
     genesis = Genesis()
     for name, contract in (("c.near", Counter), ("o.near", Owned), ("k.near", Kinds)):
         genesis.account(name, 100 * N, contract=contract)

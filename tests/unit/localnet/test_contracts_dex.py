@@ -40,12 +40,10 @@ def transfer_of(amount: int) -> tuple[str, bytes, int, int]:
 
 
 def swap(*actions: dict[str, Any]) -> str:
-    """Return the message of a swap."""
     return contract_sdk.to_json({"actions": actions}).decode()
 
 
 def hop(pool_id: int, token_in: str, token_out: str, least: int = 0) -> dict[str, Any]:
-    """Return one swap action."""
     return {
         "pool_id": pool_id,
         "token_in": token_in,

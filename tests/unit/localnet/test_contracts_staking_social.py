@@ -65,7 +65,6 @@ def pool() -> Harness:
 
 
 def pool_settings(numerator: int = 0, denominator: int = 1, key: str = str(KEY)) -> dict[str, Any]:
-    """Return the arguments of a new pool."""
     fraction = {"numerator": numerator, "denominator": denominator}
     return {"owner_id": "owner.near", "stake_public_key": key, "reward_fee_fraction": fraction}
 
@@ -335,7 +334,6 @@ def test_a_pool_needs_a_key_and_a_balance() -> None:
 
 @pytest.fixture
 def liquid() -> Harness:
-    """Give a liquid staking contract with one validator."""
     harness = Harness(LiquidStaking, 20 * NEAR)
     harness.call("new", owner_id="owner.near")
     harness.call("add_validator", "owner.near", validator_id="pool.near")
@@ -605,7 +603,6 @@ def social() -> Harness:
 
 
 def get(harness: Harness, *keys: str, **options: bool) -> Any:
-    """Return the strings at paths."""
     return harness.view("get", keys=list(keys), options=options)
 
 
@@ -960,7 +957,6 @@ class StakingChain(ContractChain):
         return self.run(receiver_id, method, deposit=deposit, gas=300, **args)[1]
 
     def children(self, outcome: Outcome) -> list[Outcome]:
-        """Return the outcomes of the receipts that an outcome created."""
         outcomes = [self.world.outcome(receipt_id) for receipt_id in outcome.receipt_ids]
         return [child for child in outcomes if child is not None]
 
@@ -971,7 +967,6 @@ class StakingChain(ContractChain):
         return account.locked
 
     def pass_epochs(self, count: int) -> None:
-        """Advance by epochs."""
         until = self.world.epochs.current.height + count
         while self.world.epochs.current.height < until:
             self.world.advance()

@@ -33,7 +33,6 @@ class TokenHarness(ContractHarness):
 
 
 def event(standard: str, name: str, row: str) -> str:
-    """Return the log of an event."""
     head = f'{{"standard":"{standard}","version":"1.0.0","event":"{name}"'
     return f'EVENT_JSON:{head},"data":[{row}]}}'
 
@@ -54,7 +53,6 @@ def token(supply: int = 1000) -> TokenHarness:
 
 
 def collection(*token_ids: str) -> TokenHarness:
-    """A collection of fay in which alice has tokens."""
     harness = TokenHarness(NonFungibleToken)
     harness.call("new", owner_id="fay.near", metadata=PRINTS)
     for token_id in token_ids:
@@ -65,13 +63,11 @@ def collection(*token_ids: str) -> TokenHarness:
 def mint(
     harness: TokenHarness, token_id: str, receiver_id: str = "alice.near", **kwargs: Any
 ) -> CallResult:
-    """Mint a token."""
     kwargs = {"metadata": {"title": f"No. {token_id}"}, "deposit": 10**23, **kwargs}
     return harness.call("nft_mint", token_id=token_id, receiver_id=receiver_id, **kwargs)
 
 
 def ids(tokens: list[dict[str, Any]]) -> list[str]:
-    """Return the ids of tokens."""
     return [row["token_id"] for row in tokens]
 
 
@@ -365,7 +361,6 @@ class TestWrapped:
 
     @staticmethod
     def wrapped() -> TokenHarness:
-        """A wrapped token without holders."""
         harness = TokenHarness(WrappedNear)
         harness.call("new")
         return harness
@@ -548,7 +543,6 @@ class TestGiving:
 
     @staticmethod
     def resolve(harness: TokenHarness, result: bytes | None) -> CallResult:
-        """Resolve it."""
         return harness.call(
             "nft_resolve_transfer",
             "token.near",

@@ -44,7 +44,6 @@ GAS_KEY = (115_123_062_500, 115_123_062_500, 235_676_644_250)
 
 
 def by_byte(count, base, byte):
-    """Add a fee for each byte."""
     return tuple(one + count * more for one, more in zip(base, byte, strict=True))
 
 

@@ -51,7 +51,6 @@ def ledger():
 
 
 def nonces(ledger):
-    """List the nonces of alice's gas key."""
     return ledger.world.state().gas_key_nonces("alice.near", GAS.packed)
 
 
@@ -61,7 +60,6 @@ def balance(ledger):
 
 
 def signed(ledger, receiver_id, *actions, index=0, step=1, **more):
-    """Sign with the gas key, with the next nonce at an index."""
     options = {"key": "gas", "version": 1, "nonce_index": index} | more
     known = nonces(ledger)
     nonce = (known[index] if index < len(known) else 1) + step

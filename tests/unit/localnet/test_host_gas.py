@@ -63,27 +63,22 @@ Numbers = tuple[int, ...]
 
 
 def no_numbers(_: Machine) -> Numbers:
-    """Return no numbers."""
     return ()
 
 
 def code(machine: Machine) -> Numbers:
-    """Write code."""
     return machine.put(b"sample")
 
 
 def code_hash(machine: Machine) -> Numbers:
-    """Write the hash of code."""
     return machine.put(sha256(b"arbitrary").digest())
 
 
 def stake(machine: Machine) -> Numbers:
-    """Write a stake."""
     return (machine.amount(110), *machine.put(KEY.packed))
 
 
 def function_call_key(machine: Machine) -> Numbers:
-    """Write a function call key."""
     key, names = machine.put(KEY.packed), machine.put(b"foo,bar")
     return (*key, 1, machine.amount(999), *machine.put(b"sam"), *names)
 
@@ -174,7 +169,6 @@ def test_gas_of_an_initial_state():
 
 
 def new_receipt(machine: Machine) -> None:
-    """Create a receipt."""
     create(machine)
 
 
@@ -200,7 +194,6 @@ def action(
     """Return a function that adds an action; bytes and amounts are written to the memory."""
 
     def add(machine: Machine) -> None:
-        """Create a receipt with the action."""
         numbers = [create(machine, receiver_id)]
         for part in parts:
             if isinstance(part, Amount):

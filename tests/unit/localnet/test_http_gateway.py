@@ -57,12 +57,10 @@ def take(
 
 
 def ask(door: Gateway, method: str, path: str, *args: Any, **more: Any) -> HttpResponse:
-    """Give one answer."""
     return take(door, method, path, *args, **more)[0]
 
 
 def call(door: Gateway, body: bytes = CALL, **headers: str) -> HttpResponse:
-    """Call a method."""
     return ask(door, "POST", "/", body, JSON | {k.replace("_", "-"): v for k, v in headers.items()})
 
 
@@ -76,7 +74,6 @@ def fails(monkeypatch: pytest.MonkeyPatch, message: str) -> None:
 
 
 def transfer(world: World) -> SignedTransaction:
-    """Sign a transfer."""
     key = SecretKey.from_text(world.keys()["near"])
     tx = Transaction("near", key.public_key, 1, "near", world.chain.head.hash, [Transfer(1)])
     return tx.sign(key)
@@ -175,7 +172,6 @@ class OtherThreadsClock(InstantClock):
     """A clock that lets another thread produce each block."""
 
     async def next_block(self) -> None:
-        """Wait for the other thread."""
         self.waits.append(None)
         other = threading.Thread(target=self.world.advance, daemon=True)
         other.start()
@@ -184,7 +180,6 @@ class OtherThreadsClock(InstantClock):
 
 
 def rpc_call(method: str, params: Any) -> tuple[str, str, bytes]:
-    """Build a call."""
     call = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
     return "POST", "/", json.dumps(call).encode()
 

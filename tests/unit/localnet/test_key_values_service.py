@@ -54,7 +54,6 @@ def post(ledger: Ledger, path: str, **members: Any) -> Any:
 
 
 def pairs(answer: Any) -> list[tuple[str, str, Any]]:
-    """List the writers, keys and values of a response."""
     entries = answer["entries"]
     return [(each["predecessor_id"], each["key"], each["value"]) for each in entries]
 

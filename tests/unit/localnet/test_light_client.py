@@ -15,7 +15,6 @@ def world():
 
 
 def following(world, block):
-    """Return the block for light clients after a block."""
     return light_client.next_block(world, {"last_block_hash": str(block.hash)})
 
 

@@ -32,7 +32,6 @@ VERIFICATION = 100_000_000_000  # gas; nearcore, 85.yaml: ml_dsa_65_verification
 
 
 def ml_dsa(message: bytes) -> Signature:
-    """Sign a hash."""
     return Signature("ml-dsa-65", mldsa.new(SECRET, deterministic=True).sign(bytes(message)))
 
 
@@ -75,7 +74,6 @@ def test_a_transaction_by_such_a_key(ledger):
 
 
 def send_params(sent):
-    """Return the params of a transaction to send."""
     return {"signed_tx_base64": sent.to_base64()}
 
 

@@ -49,7 +49,6 @@ def check_supply(chaos):
 
 
 def snapshot(state, names):
-    """Gather all that a state has of accounts."""
     return {
         name: (account, keys(state, name), dict(state.records(name)))
         for name in names
@@ -82,7 +81,6 @@ def chaos(request):
 
 
 def outcomes(world):
-    """List all outcomes, in the order of their blocks."""
     return [o for block in world.chain.blocks() for o in world.chain.outcomes_at(block.height)]
 
 
@@ -172,7 +170,6 @@ def test_everything_happens_once(chaos):
 
 
 def new(block):
-    """List the transactions that a block brings."""
     return [
         tx
         for chunk in block.chunks

@@ -52,7 +52,6 @@ class Broken(FungibleTokenBase):
 
     @view
     def ft_balance_of(self, account_id: AccountId) -> U128:
-        """Fail."""
         self.vm.panic(f"no balance of {account_id}")
 
 
@@ -61,7 +60,6 @@ class Plain(Script):
 
     @view
     def ft_balance_of(self, account_id: str) -> bytes:
-        """Return the record of an account."""
         return self.vm.storage_read(account_id.encode()) or b""
 
 
@@ -70,7 +68,6 @@ class Rich(Script):
 
     @view
     def ft_balance_of(self, account_id: str) -> str:  # noqa: ARG002 - the standard's argument
-        """Return nine."""
         return "9"
 
 
@@ -129,7 +126,6 @@ def executed(world: World, tx_hash: CryptoHash) -> int:
 
 
 def call(method_name: str, deposit: int = 1, **args) -> FunctionCall:
-    """Call a method with JSON."""
     return FunctionCall(method_name, json.dumps(args).encode(), 250 * TGAS, deposit)
 
 
@@ -430,7 +426,6 @@ def test_keys_come_and_go() -> None:
 
 
 def event(name: str, *rows: Mapping[str, object], standard: str = "nep141") -> list[str]:
-    """Build the step that logs an event."""
     data = {"standard": standard, "version": "1.0.0", "event": name, "data": rows}
     return ["log", "EVENT_JSON:" + json.dumps(data)]
 

@@ -52,7 +52,6 @@ class SlowClock(InstantClock):
     """A clock that lets real time pass, and produces no block."""
 
     async def next_block(self):
-        """Wait a moment."""
         self.waits.append(None)
         time.sleep(0.005)  # noqa: ASYNC251 - it runs without a loop
 
@@ -70,7 +69,6 @@ def ask(world, method, params=None):
 
 
 def result(world, method, params=None):
-    """Call a method that succeeds."""
     status, answer, _ = ask(world, method, params)
     assert status == 200, answer
     return answer["result"]
@@ -115,12 +113,10 @@ def ledger():
 
 @pytest.fixture
 def world(ledger):
-    """Return the ledger's world."""
     return ledger.world
 
 
 def packed(signed):
-    """Return params in the form of a list."""
     return [signed.to_base64()]
 
 
@@ -938,7 +934,6 @@ class TestStatus:
 
     @pytest.fixture
     def sent(self, ledger):
-        """Return a transfer that is final."""
         signed = ledger.sign("alice.near", "bob.near", Transfer(N))
         ledger.world.submit(signed)
         ledger.world.settle()
@@ -1209,7 +1204,6 @@ class TestHistory:
 
 
 def page(world, path):
-    """Show a page."""
     return node.PAGES[path](world)
 
 

@@ -393,7 +393,6 @@ class TestTransactions:
 
 
 def chunk(height, shard_id, *, proposals=()):
-    """Make a chunk that holds nothing."""
     return Chunk(
         shard_id=shard_id,
         chunk_hash=ONE,

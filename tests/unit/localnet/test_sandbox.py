@@ -41,7 +41,6 @@ TEST_SECRET_KEY = (
 
 
 def new_genesis(epoch_length: int = 60) -> dict[str, Any]:
-    """Build the genesis file of a new chain."""
     key = genesis.seeded_key("test").public_key
     return genesis.new_genesis("test-chain", "test.near", key, epoch_length)
 
@@ -62,13 +61,11 @@ def ask(world: Any, method: str, params: Any) -> dict[str, Any]:
 
 
 def account_record(account_id: str, **changes: Any) -> dict[str, Any]:
-    """Build the record that clients of a sandbox add."""
     account = {"amount": "5", "locked": "0", "code_hash": NO_CODE, "storage_usage": 182}
     return {"Account": {"account_id": account_id, "account": account | changes}}
 
 
 def key_record(account_id: str, permission: Any = "FullAccess") -> dict[str, Any]:
-    """Build the record of the key of the seed "test"."""
     access_key = {"nonce": 7, "permission": permission}
     data = {"account_id": account_id, "public_key": TEST_PUBLIC_KEY, "access_key": access_key}
     return {"AccessKey": data}
@@ -303,7 +300,6 @@ class TestDump:
 
 
 def owner(record: dict[str, Any]) -> str:
-    """Return the account of a record."""
     [members] = record.values()
     return str(members["account_id"])
 

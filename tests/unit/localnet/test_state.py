@@ -62,7 +62,6 @@ class Both:
         self.marks: list[int] = []
 
     def do(self, verb, *operands):
-        """Do a step."""
         getattr(self, verb)(*operands)
 
     def write(self, account_id, key, value):

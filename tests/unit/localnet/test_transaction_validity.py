@@ -87,12 +87,10 @@ assert 33 + 8 + 1 + 17 + 10 + 4 + 8 + 40 == 121
 
 
 def key_error(name, **payload):
-    """Write an error of the access key."""
     return {"InvalidAccessKeyError": {name: payload} if payload else name}
 
 
 def action_error(name, **payload):
-    """Write an error of the actions."""
     return {"ActionsValidation": {name: payload} if payload else name}
 
 
@@ -203,7 +201,6 @@ class Flawed:
         return [*found, *self.calls(), *self.keys(), *self.moves()]
 
     def calls(self):
-        """Gather calls and code."""
         found: list[Action] = []
         flaw = "FunctionCallArgumentsLengthExceeded"
         if self.has(flaw):
@@ -215,7 +212,6 @@ class Flawed:
         return found
 
     def keys(self):
-        """Gather keys."""
         found: list[Action] = []
         if self.has("UnsuitableStakingKey"):
             found.append(Stake(1, SECP))
@@ -242,7 +238,6 @@ class Flawed:
         return [*found, FunctionCall("other", b"", TGAS, deposit)]
 
     def sign(self):
-        """Make the transaction."""
         tx = Transaction(
             "carol.near",
             public("carol.near"),
@@ -265,13 +260,11 @@ def big():
 
 
 def add_key(receiver_id, *names):
-    """Add a key for calls."""
     return AddKey(public("new"), AccessKey(0, FunctionCallPermission(None, receiver_id, names)))
 
 
 @cache
 def delegate():
-    """Make a delegated transfer."""
     key = secret("carol.near")
     actions = [Transfer(1)]
     wanted = DelegateAction("carol.near", "dave.near", actions, 9, 9999, key.public_key)

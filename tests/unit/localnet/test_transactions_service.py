@@ -47,7 +47,6 @@ def post(ledger: Ledger, path: str, **members: Any) -> Any:
 
 
 def roles(row: dict[str, Any]) -> set[str]:
-    """Return the names of the roles that a row has."""
     return {name for name, value in row.items() if value is True and name != "is_success"}
 
 

@@ -80,7 +80,6 @@ def ledger():
 
 
 def initialize(state_init, deposit=0):
-    """Build the action of an initial state."""
     return UniversalStateInit(state_init.encode(), deposit)
 
 
@@ -97,7 +96,6 @@ def refunded(ledger, outcome):
 
 
 def keys_of(ledger, name):
-    """List the stored keys of an account with the nonces."""
     return {stored: key.nonce for stored, key in ledger.world.state().access_keys(name)}
 
 

@@ -297,7 +297,6 @@ ACTIONS: dict[str, Callable[..., Action]] = {
 
 
 def actions_of(example):
-    """Read the actions of an example."""
     return [ACTIONS[name](*operands) for name, *operands in example["actions"]]
 
 

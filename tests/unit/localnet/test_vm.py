@@ -18,7 +18,6 @@ class Nosy(Contract):
 
     @view
     def ask(self, name: str) -> str:
-        """Read something of the call."""
         self.vm.log(f"asking {name}")
         return str(getattr(self.vm, name))
 
@@ -63,7 +62,6 @@ class Nosy(Contract):
 
     @call
     def results(self, size: int) -> bytes:
-        """Return so many bytes."""
         return bytes(size)
 
     @call

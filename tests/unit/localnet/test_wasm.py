@@ -117,7 +117,6 @@ class Contract:
         return self.world.outcome(record.receipt.receipt_id)
 
     def view(self, method_name: str) -> bytes:
-        """Call a view method."""
         return self.world.view(self.account_id, method_name, b"", self.world.chain.head).result
 
 

@@ -57,5 +57,4 @@ def test_settling_takes_as_long_as_it_takes():
 
 
 def applied(ledger, block):
-    """List the outcomes of a block."""
     return ledger.world.chain.outcomes_at(block.height)

@@ -61,17 +61,14 @@ class Guestbook(Contract):
 
     @view
     def last(self) -> str:
-        """Name the last guest."""
         return (self.vm.storage_read(b"last") or b"nobody").decode()
 
     @call
     def sign(self) -> None:
-        """Write down the caller."""
         self.vm.storage_write(b"last", self.vm.predecessor_id.encode())
 
 
 def opened(name, **options) -> Any:
-    """Open a world, typed as Any."""
     return open_world(name, **options)
 
 
@@ -114,7 +111,6 @@ def failures(world, story):
 
 
 def call_view(world, contract_id, method_name, **args):
-    """Return the result of a view method at the head."""
     data = json.dumps(args).encode()
     return json.loads(world.view(contract_id, method_name, data, world.chain.head).result)
 

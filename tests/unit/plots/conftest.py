@@ -17,7 +17,6 @@ mpl.use("agg")
 
 @pytest.fixture(autouse=True)
 def _close() -> Iterator[None]:
-    """Close the figures of a test."""
     yield
     plt.close("all")
 

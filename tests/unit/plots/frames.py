@@ -85,7 +85,6 @@ def positions(network: str | None = None) -> pd.DataFrame:
 
 
 def holders(network: str | None = None) -> pd.DataFrame:
-    """Return the holders of six tokens."""
     rows = [
         {"contract_id": f"t{n}.near", "balance": balance, "status": "ok"}
         for n in range(6)
@@ -124,7 +123,6 @@ def changes(network: str | None = None) -> pd.DataFrame:
 
 
 def gap() -> pd.DataFrame:
-    """Return a gap of one of the assets."""
     known = [Gap("nep141:t1.near", 101, 105, 7, "unknown")]
     return statement([entry(100, "nep141:t1.near", "mint", 1)], gaps=known).gaps
 

@@ -30,7 +30,6 @@ def told(*rows: dict[str, Any]) -> pd.DataFrame:
 
 
 def lines(ax: Any) -> dict[str, list[float]]:
-    """List the lines by their names."""
     return {line.get_label(): [float(y) for y in line.get_ydata()] for line in ax.get_lines()}
 
 

@@ -42,7 +42,6 @@ def five() -> pd.DataFrame:
 
 
 def edges(*pairs: tuple[str, str]) -> pd.DataFrame:
-    """Tell of data edges, and of a creation edge that is none."""
     told = [{"parent_id": a, "child_id": b, "kind": "data", "data_id": "d"} for a, b in pairs]
     return frame("edges", [*told, {"parent_id": "A", "child_id": "B", "kind": "creation"}])
 
@@ -100,7 +99,6 @@ def dots(ax: Any, colour: str) -> list[list[float]]:
 
 
 def legend(ax: Any) -> list[str]:
-    """List the entries of the legend."""
     drawn = ax.get_legend()
     return [] if drawn is None else [text.get_text() for text in drawn.get_texts()]
 
@@ -691,7 +689,6 @@ def test_one_account_is_one_account():
 
 
 def holders(*amounts: int | None, contract_id: str = "gold.near") -> list[dict[str, Any]]:
-    """Tell of the holders of a token."""
     return [{"contract_id": contract_id, "balance": one, "status": "ok"} for one in amounts]
 
 

@@ -67,7 +67,6 @@ def contrast(one: Any, other: Any) -> float:
 
 
 def over(colour: Any, below: Any) -> tuple[float, ...]:
-    """Return the visible colour of a transparent one."""
     *parts, alpha = colors.to_rgba(colour)
     return tuple(a * alpha + b * (1 - alpha) for a, b in zip(parts, below, strict=False))
 
@@ -221,7 +220,6 @@ def test_the_network_is_named(name: str):
 
 
 def written(ax: Any) -> set[str]:
-    """Return the texts inside the axes."""
     return {text.get_text() for text in ax.texts}
 
 

@@ -23,7 +23,6 @@ def day(height: int) -> float:
 
 
 def line(ax: Any, label: str) -> tuple[list[float], list[float]]:
-    """Return the corners of the line of an asset."""
     [drawn] = [line for line in ax.get_lines() if line.get_label() == label]
     return [float(x) for x in drawn.get_xdata()], [float(y) for y in drawn.get_ydata()]
 

@@ -49,7 +49,6 @@ mpl.use("agg")
 
 @pytest.fixture(scope="module")
 def ledger() -> Iterator[Any]:
-    """Return the embedded ledger."""
     with lk.connect("local") as ledger:
         yield ledger
 

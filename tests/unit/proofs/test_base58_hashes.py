@@ -32,7 +32,6 @@ OVER = TOP[1][:-1] + "H"
 
 
 def reference(value: bytes) -> str:
-    """Encode one value with the reference package."""
     return base58.b58encode(value).decode()
 
 

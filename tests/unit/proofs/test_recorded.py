@@ -31,7 +31,6 @@ def leaf_of(execution: Any) -> bytes:
 
 
 def root_of(execution: Any) -> bytes:
-    """Return the root that the path of a recorded execution leads to."""
     return proofs.root_from(decode_path(recorded.path(execution)), leaf_of(execution))
 
 
@@ -181,7 +180,6 @@ def test_the_next_document_proves_one_or_refuses_it() -> None:
 
 
 def read_of(name: str) -> DocumentRead:
-    """Return a recorded document as it is read from a service."""
     body = (recorded.BLOCKS / name).read_bytes()
     document = decode_document(body, name, whole=True)
     return DocumentRead(document.block.header.height, document, len(body), body)

@@ -32,7 +32,6 @@ def sent():
 
 @pytest.fixture(scope="session")
 def vectors():
-    """Return the file of vectors, or skip."""
     known = load("vectors/transactions.json")
     if known is None:
         pytest.skip("the vectors are not beside this checkout")
@@ -49,7 +48,6 @@ def recordings():
 
 
 def plain(fields):
-    """Turn the texts of numbers and the base64 of the vectors into values."""
     values: dict[str, Any] = {
         k: int(v) if k in NUMBERS and v is not None else v for k, v in fields.items()
     }
@@ -109,7 +107,6 @@ def action(view):
 
 
 def state_init(view):
-    """Build a state init of base64 records."""
     first = view["V1"]
     data = {base64.b64decode(k): base64.b64decode(v) for k, v in first["data"].items()}
     return protocol.StateInit(contract(first["code"]), data)

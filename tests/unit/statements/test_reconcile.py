@@ -39,7 +39,6 @@ class Balances(BalanceReader):
             self.readings[asset, height] = 10**40 + balance if is_known else None
 
     def balance(self, asset: str, height: int) -> int | None:
-        """Return a balance that was computed."""
         return self.readings[asset, height]
 
 

@@ -26,7 +26,6 @@ columns = st.lists(cells, max_size=12)
 
 
 def column(values, **options):
-    """Hold values in a column of u128."""
     return pd.Series(values, dtype=U128, **options)
 
 

@@ -52,7 +52,6 @@ OPERATIONS = read_operations()
 
 
 def compute(operation: Any, values: list[Any], dtype: str) -> Any:
-    """Compute an operation on a frame whose two columns of values have a dtype."""
     listed = [pd.NA if value is None else value for value in values]
     frame = FRAME.assign(v=pd.Series(listed[:5], dtype=dtype), w=pd.Series(listed[5:], dtype=dtype))
     names = {"d": frame, "pd": pd, "np": np, "Decimal": Decimal}

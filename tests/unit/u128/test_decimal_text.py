@@ -26,7 +26,6 @@ padded = st.builds(lambda value, zeros: "0" * zeros + str(value), values, st.int
 
 
 def read(listed: list[str | None]) -> list[int]:
-    """Parse texts of which none is missing."""
     (hi, lo), missing = decimal_text.parse(listed)
     assert hi.dtype == lo.dtype == np.uint64
     assert not missing.any()
@@ -34,7 +33,6 @@ def read(listed: list[str | None]) -> list[int]:
 
 
 def written(ints: list[int]) -> list[str]:
-    """Write ints from planes that refuse to be written to."""
     hi, lo = planes.from_ints(ints)
     hi.flags.writeable = lo.flags.writeable = False
     found = decimal_text.format_texts((hi, lo))

@@ -17,7 +17,6 @@ AMOUNTS = st.lists(st.one_of(st.none(), st.integers(0, TOP), st.sampled_from([0,
 
 
 def u128(*values, name="balance", index=None):
-    """Give a Series of u128."""
     return pd.Series(U128Array._from_sequence(values), name=name, index=index)
 
 

@@ -28,12 +28,10 @@ values = st.one_of(st.sampled_from(EDGES), st.integers(0, TOP), st.integers(0, 2
 
 
 def column(ints: list[int]) -> Any:
-    """Return a column of u128."""
     return pd.Series(ints, dtype="u128")
 
 
 def many(seed: int, bits: int = 128) -> list[int]:
-    """Make values of all lengths."""
     rng = np.random.default_rng(seed)
     lengths = rng.integers(0, bits, ROWS).tolist()
     return [int.from_bytes(rng.bytes(16), "little") >> 128 - length for length in lengths]

@@ -28,7 +28,6 @@ MISSING = st.none() | st.just(pd.NA)
 
 
 def objects(values: list[Any]) -> pd.DataFrame:
-    """Return a frame with a column of objects, beside one of integers."""
     column = pd.Series(np.fromiter(values, dtype=object, count=len(values)), dtype=object)
     return pd.DataFrame({"change": column, "row": range(len(values))})
 

@@ -40,7 +40,6 @@ COMPARISONS = [operator.eq, operator.ne, operator.lt, operator.le, operator.gt, 
 
 
 def column(values):
-    """Hold values in a column of u128."""
     return pd.Series(values, dtype="u128")
 
 

@@ -27,7 +27,6 @@ grouped = st.lists(st.tuples(st.sampled_from("abc"), cells), min_size=1, max_siz
 
 
 def column(values):
-    """Hold values in a column of u128."""
     return pd.Series(values, dtype="u128")
 
 

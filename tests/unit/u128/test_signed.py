@@ -38,7 +38,6 @@ COMPARISONS = [operator.eq, operator.ne, operator.lt, operator.le, operator.gt, 
 
 
 def column(values: list[Any], dtype: str = "i129") -> Any:
-    """Return a column of a dtype."""
     return pd.Series(values, dtype=dtype)
 
 

@@ -35,13 +35,11 @@ def written(values, kind=None):
 
 
 def listed(words, mask):
-    """List the values that planes and a mask hold."""
     ints = planes.to_ints(words)
     return [None if gap else value for value, gap in zip(ints, mask, strict=True)]
 
 
 def u128(*values):
-    """Give an array of u128."""
     return U128Array._from_sequence(values)
 
 
