@@ -38,7 +38,8 @@ from ledgerkit.reconciling.lockups import lockup_rewards
 from ledgerkit.reconciling.model import NEAR, STAKE, Block, StatementData, Token
 from ledgerkit.reconciling.pool_growth import ROUNDING
 from ledgerkit.reconciling.reconcile import BalanceReader, Sums, find_gaps, sums_by_asset
-from ledgerkit.tracing.token_standards import FUNGIBLE, MULTI_TOKEN
+from ledgerkit.tracing.amount_texts import IN_INTENTS
+from ledgerkit.tracing.token_standards import FUNGIBLE
 from ledgerkit.verbs.tokens import read_token_facts
 
 if TYPE_CHECKING:
@@ -54,7 +55,6 @@ if TYPE_CHECKING:
 
 _height = attrgetter("block_height")
 _gap_order = attrgetter("stop_height", "asset")
-_INTENTS = "intents.near"  # its token ids name other assets, such as nep141:wrap.near
 
 
 class Builder:
@@ -291,8 +291,7 @@ class Builder:
 
 def _metadata_contract(asset: str) -> str | None:
     # Source: near/intents, defuse/core: token ids are written as `nep141:<contract>`.
-    intents = f"{MULTI_TOKEN}:{_INTENTS}:"
-    kind, _, contract_id = asset.removeprefix(intents).partition(":")
+    kind, _, contract_id = asset.removeprefix(IN_INTENTS).partition(":")
     return contract_id if kind == FUNGIBLE else None
 
 

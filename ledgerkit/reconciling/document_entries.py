@@ -39,6 +39,9 @@ _CAUSES = {
     "gas_key": "gas_key",
     "token": "token",
     "multi_token": "token",
+    "swap": "swap",
+    "intents_deposit": "intents_deposit",
+    "intents_withdrawal": "intents_withdrawal",
 }
 
 

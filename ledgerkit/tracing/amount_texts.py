@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from ledgerkit.frames.tokens import TokenFacts
 
 NEAR, GAS_KEY = "near", "gas_key"
+INTENTS = "intents.near"  # its token ids name other assets, such as nep141:wrap.near
+IN_INTENTS = f"nep245:{INTENTS}:"  # prefix of its assets
 _MAX_DECIMALS = 39  # an amount of 128 bits has no more digits
 _MAX_CHARACTERS = 160
 
@@ -45,6 +47,9 @@ class AmountTexts:
     def _format(self, asset: str, amount: int, digits: int | None, *, has_contract: bool) -> str:
         if asset == NEAR or asset.startswith(GAS_KEY):
             return near_amount(amount, digits)
+        if asset.startswith(f"{IN_INTENTS}nep141:"):
+            token = asset.removeprefix(IN_INTENTS)
+            return f"{self._format(token, amount, digits, has_contract=has_contract)} in {INTENTS}"
         standard, contract_id, token_id = split_asset(asset)
         contract = plain(contract_id)
         if standard != "nep141":

@@ -18,7 +18,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ledgerkit.api.models.actions import function_calls
 from ledgerkit.tracing.actions import SUCCEEDED
-from ledgerkit.tracing.amount_texts import NEAR
+from ledgerkit.tracing.amount_texts import IN_INTENTS, NEAR
+from ledgerkit.tracing.intent_events import TRANSFER
+from ledgerkit.tracing.intents import SWAP
 from ledgerkit.tracing.transfers import gas_key_asset
 from ledgerkit.tracing.tree.frame_columns import SYSTEM
 
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from ledgerkit.tracing.gas import ReceiptValues
+    from ledgerkit.tracing.intents import IntentMove
     from ledgerkit.tracing.token_events import Transfer
 
     BlockTime = tuple[int | None, int | None]  # height and time in ns; None: unknown
@@ -42,7 +45,7 @@ class BalanceChange(NamedTuple):
     receipt_id: str | None
     method_name: str | None
     actions: str | None  # names joined by +
-    kind: str  # as in `Trace.transfers`; also refund_gas
+    kind: str  # as in `Trace.transfers`; also refund_gas, swap and two of intents.near
     asset: str
     account_id: str
     counterparty_id: str | None
@@ -136,6 +139,54 @@ class _Timeline:
         if receiver_id is not None and receiver_id != SYSTEM:
             ends = receiver_id, sender_id
             yield self._change(position, kind, asset, ends=ends, change=amount, memo=memo)
+
+
+# Intents ----------------------------------------------------------------------------------
+
+_INTENT_KINDS = {
+    "deposit": "intents_deposit",
+    "withdrawal": "intents_withdrawal",
+    "storage_deposit": "intents_withdrawal",
+    "refund": "refund_deposit",
+}
+
+
+def with_intents(changes: list[BalanceChange], moves: list[IntentMove]) -> list[BalanceChange]:
+    """Name swaps, deposits and withdrawals among the changes of tokens in intents.near."""
+    if not moves:
+        return changes
+    swapped, sent = set[tuple[int, str | None, str, bool]](), set[tuple[int, frozenset[Any], str]]()
+    crossed: dict[tuple[int, str | None, str, int], list[IntentMove]] = {}
+    for move in moves:
+        given, received = move.given_asset or "", move.received_asset or ""
+        if move.kind == SWAP:
+            swapped |= {
+                (move.position, move.account_id, given, True),
+                (move.position, move.account_id, received, False),
+            }
+        elif move.kind == TRANSFER:
+            sent.add((move.position, frozenset((move.account_id, move.counterparty_id)), given))
+        elif move.kind in _INTENT_KINDS:
+            change = (move.received or 0) - (move.given or 0)
+            key = move.position, move.account_id, given or received, change
+            crossed.setdefault(key, []).append(move)
+
+    def name(change: BalanceChange) -> BalanceChange:
+        if not change.asset.startswith(IN_INTENTS) or change.change is None:
+            return change
+        token_id, position = change.asset.removeprefix(IN_INTENTS), change.order
+        matches = crossed.get((position, change.account_id, token_id, change.change))
+        if change.counterparty_id is None and matches:
+            move = matches.pop(0)
+            kind, counterparty_id = _INTENT_KINDS[move.kind], move.counterparty_id
+            return change._replace(kind=kind, counterparty_id=counterparty_id)
+        parties = frozenset((change.account_id, change.counterparty_id))
+        is_swap = (position, change.account_id, token_id, change.change < 0) in swapped
+        if is_swap and (position, parties, token_id) not in sent:
+            return change._replace(kind=SWAP)
+        return change
+
+    return list(map(name, changes))
 
 
 # Stakes with pools ------------------------------------------------------------------------

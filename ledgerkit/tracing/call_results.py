@@ -24,9 +24,11 @@ from ledgerkit.tracing.action_phrases import (
     storage_text,
 )
 from ledgerkit.tracing.actions import SUCCEEDED
-from ledgerkit.tracing.amount_texts import NEAR, plain, split_asset
+from ledgerkit.tracing.amount_texts import INTENTS, NEAR, plain, split_asset
 from ledgerkit.tracing.balance_timeline import POOL_METHODS, read_pool_lines
+from ledgerkit.tracing.intents import SWAP
 from ledgerkit.tracing.transaction_data import account
+from ledgerkit.units import count_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -41,6 +43,12 @@ _VALUE_KINDS = (
 )
 _LOST_KINDS = ("beneficiary", "refund_deposit")  # a refund of gas that fails is part of the fee
 _MAX_REASON = 120
+_MAX_NAMED = 3
+_INTENT_TEXTS = {
+    SWAP: "swapped {given} for {received}",
+    "transfer": "sent {given} to {to}",
+    "withdrawal": "withdrew {given} to {to}",
+}
 _POOL_TEXTS = {
     "staking": "staked {amount} with {pool}",
     "unstaking": "unstaked {amount} from {pool}",
@@ -231,6 +239,26 @@ def _summarize_swap(data: Calls) -> Summary | None:
     return Summary(f"swapped {data.text(given)} for {data.text(gets)} on {exchange}")
 
 
+def _summarize_intents(data: Calls) -> Summary | None:
+    """Summarize executed intents: swaps with a referral, else other swaps, else any moves."""
+    moves = [move for move in data.tx.intents if move.intent_hash and move.kind in _INTENT_TEXTS]
+    swaps = [move for move in moves if move.kind == SWAP and move.given and move.received]
+    named = [move for move in swaps if move.referral] or swaps or moves
+    if data.request.receiver_id != INTENTS or not named:
+        return None
+    amounts, texts = data.tx.amounts, []
+    for move in named[:_MAX_NAMED]:
+        given = amounts.text(move.given_asset or "", move.given or 0)
+        received = amounts.text(move.received_asset or "", move.received or 0)
+        names = {"given": given, "received": received, "to": account(move.counterparty_id)}
+        text = _INTENT_TEXTS[move.kind].format(**names)
+        texts.append(f"{account(move.account_id)} {text}")
+    hashes = {move.intent_hash for move in data.tx.intents if move.intent_hash}
+    n_others = len(hashes - {move.intent_hash for move in named[:_MAX_NAMED]})
+    others = (f"with {count_text(n_others, 'other intent')}",) if n_others else ()
+    return Summary(f"executed intents: {list_texts(texts)}", others)
+
+
 def _summarize_nfts(data: Calls) -> Summary | None:
     rows = [row for row in data.tx.transfers if row.kind == "nft"]
     contracts = {split_asset(row.asset)[1] for row in rows}
@@ -364,6 +392,7 @@ _RULES = (
     _summarize_creation,
     _summarize_refunded_tokens,
     _summarize_swap,
+    _summarize_intents,
     _summarize_nfts,
     _summarize_wrapping,
     _summarize_liquid_staking,

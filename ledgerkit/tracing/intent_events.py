@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     Changes = list[tuple[str | None, int]]
 
-DIP4, INTENTS = "dip4", "intents.near"
+DIP4 = "dip4"
 TOKEN_DIFF, TRANSFER, STORAGE_DEPOSIT = "token_diff", "transfer", "storage_deposit"
 # Source: near/intents, contracts/defuse/core/src/events/mod.rs. The tokens of imt_mint and
 # imt_burn are in the NEP-245 events of the same receipt.

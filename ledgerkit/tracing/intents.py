@@ -17,9 +17,9 @@ from ledgerkit import json_decoding
 from ledgerkit.api.models.actions import function_calls
 from ledgerkit.tracing.action_fields import decode_args
 from ledgerkit.tracing.actions import SUCCEEDED
+from ledgerkit.tracing.amount_texts import INTENTS
 from ledgerkit.tracing.intent_events import (
     DIP4,
-    INTENTS,
     KNOWN_EVENTS,
     STORAGE_DEPOSIT,
     TOKEN_DIFF,

@@ -369,7 +369,8 @@ class Trace:
             if block[0] is None:
                 block = self._context.blocks.get(included.block_hash or "", block)
         with _remedy_of_saved(is_saved=self._is_saved):
-            return balance_timeline.balance_timeline(self._values, self._transfers[0], block)
+            changes = balance_timeline.balance_timeline(self._values, self._transfers[0], block)
+            return balance_timeline.with_intents(changes, self._intents[0])
 
     def stake_timeline(self) -> list[BalanceChange]:
         """
@@ -583,6 +584,7 @@ class Trace:
                 self._transfers[0],
                 failures_by_receipt(self._tree),
                 amounts,
+                self._intents[0],
             )
 
     @cached_property

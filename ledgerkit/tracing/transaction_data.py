@@ -11,7 +11,7 @@ from ledgerkit.api import chain_errors
 from ledgerkit.api.models.actions import delegate_action, function_calls
 from ledgerkit.api.models.transactions import DISTRIBUTION, Status, decode_member
 from ledgerkit.protocol.actions import KINDS_BY_NAME, is_delegate
-from ledgerkit.tracing.amount_texts import plain, split_asset
+from ledgerkit.tracing.amount_texts import IN_INTENTS, plain, split_asset
 from ledgerkit.tracing.gas import UNKNOWN
 from ledgerkit.tracing.tree.outcomes import other_status
 
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from ledgerkit.errors import LedgerError
     from ledgerkit.tracing.amount_texts import AmountTexts
     from ledgerkit.tracing.gas import ReceiptValues
+    from ledgerkit.tracing.intents import IntentMove
     from ledgerkit.tracing.token_events import Transfer
     from ledgerkit.tracing.tree import Tree
 
@@ -57,6 +58,7 @@ class TransactionData:
     transfers: list[Transfer]
     failures: dict[int, LedgerError]
     amounts: AmountTexts
+    intents: list[IntentMove]
     non_refunds: list[int] = field(init=False)
     failed_receipts: list[int] = field(init=False)
     request: Request | None = field(init=False)
@@ -129,7 +131,7 @@ def token_contracts(request: Request | None, transfers: list[Transfer]) -> list[
     methods = {call.method_name for call in function_calls(actions or ())}
     is_token = request is not None and request.receiver_id and methods & _TOKEN_METHODS
     contracts = [request.receiver_id] if request and is_token else []
-    assets = (split_asset(row.asset) for row in transfers)
+    assets = (split_asset(row.asset.removeprefix(IN_INTENTS)) for row in transfers)
     contracts += [contract_id for standard, contract_id, _ in assets if standard == "nep141"]
     return [contract_id for contract_id in dict.fromkeys(contracts) if contract_id][:_MAX_TOKENS]
 

@@ -175,8 +175,7 @@ def test_a_deposit_is_no_swap():
     )
     arrives: Step = ("gold.near", "intents.near", called("ft_on_transfer"), [minted])
     assert headline(document(first, arrives)) == (
-        "alice.near sent 5 GOLD to intents.near with a call and received 5,000,000 of token "
-        "nep141:gold.near of intents.near."
+        "alice.near sent 5 GOLD to intents.near with a call and received 5 GOLD in intents.near."
     )
 
 
@@ -788,8 +787,10 @@ RECORDED = {
         "of token.sweat, relayed by sweat-relayer.near."
     ),
     "txapi/intents_execute.json": (
-        "intents.near called execute_intents on itself and gave "
-        "120,314,105,211,849,496,797,804 units of wrap.near."
+        "intents.near executed intents: "
+        "d573bb736d15cbd16382df2fb4505c12a44b52b0263f3a4453ef4f40d1d92fa1 swapped 1,497,000 units "
+        "of sol.omft.near for 120,314,105,211,849,496,797,804 units of wrap.near; with 2 other "
+        "intents."
     ),
 }
 

@@ -9,6 +9,8 @@ from typing import Any
 import pandas as pd
 import pytest
 
+from ledgerkit.reconciling import CAUSES
+from ledgerkit.reconciling.document_entries import ordered_entries
 from ledgerkit.tracing.trace import Trace
 from tests.unit.builders import body, call, event, failing, outcome, result
 
@@ -107,6 +109,38 @@ class TestRecorded:
         swaps = intents[intents["kind"] == "swap"].dropna(subset="referral")
         assert swaps.groupby("given_asset")["given"].sum().to_dict() == {SOL: 1497000}
 
+    def test_the_headline_names_the_swap_with_a_referral(self) -> None:
+        """The relayer signed the transaction: the swap is that of the user, by its referral."""
+        swap = f"{USER} swapped 1,497,000 units of sol.omft.near for"
+        assert Trace.load(RECORDED).headline() == (
+            f"intents.near executed intents: {swap} 120,314,105,211,849,496,797,804 units of "
+            "wrap.near; with 2 other intents."
+        )
+
+    def test_the_changes_of_balances_are_named(self) -> None:
+        """The swap, with its fee, the transfer and the withdrawal, with its receiver."""
+        changes = [
+            (change.kind, change.asset.removeprefix("nep245:intents.near:"), change.change)
+            for change in Trace.load(RECORDED).balance_timeline()
+            if change.account_id == USER
+        ]
+        assert changes == [
+            ("multi_token", SOL, -3000),
+            ("swap", SOL, -2),
+            ("swap", SOL, -1496998),
+            ("swap", WRAP, 120314105211849496797804),
+            ("intents_withdrawal", WRAP, -120314105211849496797804),
+        ]
+        [withdrawal] = [c for c in Trace.load(RECORDED).balance_timeline() if "_w" in c.kind]
+        assert withdrawal.counterparty_id == "e2e-tests-prod.near"
+
+    def test_the_entries_of_a_statement_have_their_causes(self) -> None:
+        """`ledgerkit.reconciling.CAUSES` explains each of them."""
+        entries, _ = ordered_entries(Trace.load(RECORDED), USER)
+        causes = [entry.cause for _, entry in entries]
+        assert causes == ["token", "swap", "swap", "swap", "intents_withdrawal"]
+        assert set(causes) <= CAUSES.keys()
+
 
 def test_a_swap_of_several_tokens_has_a_row_for_each():
     """No pair is invented: a token of such a swap has a row with one side."""
@@ -155,6 +189,20 @@ def test_deposits_and_refunds_by_their_memos():
     assert rows(trace, "kind", "given", "received") == [("refund", 9, None)]
     trace = logged(moved("mt_mint", owner_id="a.near", **mint))
     assert rows(trace, "kind", "received") == [("mint", 9)]
+
+
+def test_what_a_transfer_moves_beside_a_swap_is_no_swap():
+    """Settled amounts are sums: with a transfer to the same account, the cause is not certain."""
+    pair = {"old_owner_id": "a.near", "new_owner_id": "b.near", "token_ids": ["nep141:x"]}
+    sent = {"account_id": "a.near", "receiver_id": "b.near", "tokens": {"nep141:x": "2"}}
+    trace = logged(
+        diff("a.near", {"nep141:x": "-5", "nep141:y": "1"}),
+        diff("b.near", {"nep141:x": "5", "nep141:y": "-1"}),
+        event("dip4", "transfer", sent),
+        moved("mt_transfer", amounts=["7"], **pair),
+    )
+    changes = [c.kind for c in trace.balance_timeline() if c.account_id == "a.near"]
+    assert changes == ["multi_token"]
 
 
 def test_withdrawals_take_their_facts_from_the_intent():
