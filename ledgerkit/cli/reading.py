@@ -127,12 +127,15 @@ class _Statement(Command):
         if args.dry_run:
             from ledgerkit.reconciling import verbs
 
-            return verbs.plan(args.account_id, args.start, args.stop, args.assets, ledger)
+            scope = args.account_id, args.start, args.stop, args.assets, ledger
+            return verbs.plan(*scope, values=args.values)
         return super().call(args, ledger)
 
 
 def _statement_schema(args: argparse.Namespace) -> str:
-    return f"statement_{args.frame}" if args.frame not in (None, "entries") else "statement"
+    if args.frame not in (None, "entries"):
+        return f"statement_{args.frame}"
+    return "statement" if args.values is None else "statement_values"
 
 
 def _check_statement(args: argparse.Namespace) -> None:
@@ -246,6 +249,7 @@ _FRAME = (
 _SOURCE = "where the proof is read from: paths of a node, or whole blocks; default: rpc"
 _SAVE = "record requests and responses in a file, without the API key"
 _ASSETS = "only these: near, nep141:CONTRACT, nep245:CONTRACT:TOKEN_ID, stake:POOL, gas_key:KEY"
+_VALUES = "add the values of entries in this currency, which the Transfers API sends"
 _STATEMENT_FRAMES = ("entries", "by_transaction", "gaps", "totals", "rewards")
 _STATEMENT_FRAME = (
     f"print a frame, not the summary: {', '.join(_STATEMENT_FRAMES)}; default of CSV and JSON: "
@@ -444,6 +448,7 @@ READING = {
         Argument("account_id", "the account id"),
         *INTERVAL,
         Argument("--assets", _ASSETS),
+        Argument("--values", _VALUES),
         Argument("--frame NAME", _STATEMENT_FRAME, choices=_STATEMENT_FRAMES),
         *form_arguments(*TAX_FORMATS),
         Argument("--out FILE", "write the entries to a CSV file"),
@@ -452,6 +457,6 @@ READING = {
         schema=_statement_schema,
         show=_print_statement,
         check=_check_statement,
-        example="bob.near --assets near --frame entries",
+        example="bob.near --values usd --frame entries",
     ),
 }

@@ -215,6 +215,39 @@ def _balance_change(unit: str) -> tuple[Column, ...]:
 _POSITION = _c("position", "Int64", "position in the source, from 0; for blocks the height")
 _SUBJECT = _c("subject", "str", "what the request was about, such as an account_id or a height")
 
+_USD_AMOUNT = _c(
+    "usd_amount",
+    "Float64",
+    "value at the time of the block, signed, a rounded float of the service; missing if unknown",
+    "USD",
+)
+_STATEMENT = (
+    _c("time", "time", "timestamp of that block; missing if unknown"),
+    _c(
+        "asset",
+        "str",
+        "near, nep141:contract, nep245:contract:token_id, stake:pool or gas_key:public_key",
+    ),
+    _c("change", "i129", "exact, signed", AMOUNT_UNIT),
+    _c("balance_after", "u128", "balance after it; missing if unknown", AMOUNT_UNIT),
+    _c("cause", "str", "cause; `ledgerkit.reconciling.CAUSES` explains the values"),
+    _c("counterparty_id", "str", "account at the other end; missing if there is none"),
+    _c(
+        "evidence",
+        "str",
+        "proved (both balances were read), derived (from receipts) or indexed (only a "
+        "service says so)",
+    ),
+    _c("method_name", "str", "methods of the receipt's calls joined by +"),
+    _c("memo", "str", "memo of the transfer"),
+    _c("symbol", "str", "symbol of the asset; missing if unknown"),
+    _c("amount", "str", "`change` in whole tokens, exact; missing if decimals are unknown"),
+    _c("balance_before", "u128", "balance before the entry; missing if unknown", AMOUNT_UNIT),
+    _c("block_height", "Int64", "block in which the balance changed", "block"),
+    _c("tx_hash", "str", "hash of the transaction; missing for a change of the protocol"),
+    _c("receipt_id", "str", "id of the receipt; missing for the transaction itself"),
+    _ACCOUNT,
+)
 SCHEMAS: dict[str, tuple[Column, ...]] = {
     "accounts": (
         _ACCOUNT,
@@ -726,9 +759,7 @@ SCHEMAS: dict[str, tuple[Column, ...]] = {
         _c("is_exact", "bool", "False if the service cut the amount to 127 bits: read the event"),
         _c("symbol", "str", "NEAR; for tokens with metadata=True; missing if unknown"),
         _c("amount", "str", "`change` in whole tokens, exact; missing if decimals are unknown"),
-        _c(
-            "usd_amount", "Float64", "value when it was indexed, rounded; missing if unknown", "USD"
-        ),
+        _USD_AMOUNT,
         _c(
             "balance_before",
             "u128",
@@ -755,32 +786,12 @@ SCHEMAS: dict[str, tuple[Column, ...]] = {
         _c("action_index", "Int64", "index of the action in the receipt; missing if not sent"),
         _c("signer_id", "str", "account that signed the transaction; missing if not sent"),
     ),
-    "statement": (
-        _c("time", "time", "timestamp of that block; missing if unknown"),
-        _c(
-            "asset",
-            "str",
-            "near, nep141:contract, nep245:contract:token_id, stake:pool or gas_key:public_key",
-        ),
-        _c("change", "i129", "exact, signed", AMOUNT_UNIT),
-        _c("balance_after", "u128", "balance after it; missing if unknown", AMOUNT_UNIT),
-        _c("cause", "str", "cause; `ledgerkit.reconciling.CAUSES` explains the values"),
-        _c("counterparty_id", "str", "account at the other end; missing if there is none"),
-        _c(
-            "evidence",
-            "str",
-            "proved (both balances were read), derived (from receipts) or indexed (only a "
-            "service says so)",
-        ),
-        _c("method_name", "str", "methods of the receipt's calls joined by +"),
-        _c("memo", "str", "memo of the transfer"),
-        _c("symbol", "str", "symbol of the asset; missing if unknown"),
-        _c("amount", "str", "`change` in whole tokens, exact; missing if decimals are unknown"),
-        _c("balance_before", "u128", "balance before the entry; missing if unknown", AMOUNT_UNIT),
-        _c("block_height", "Int64", "block in which the balance changed", "block"),
-        _c("tx_hash", "str", "hash of the transaction; missing for a change of the protocol"),
-        _c("receipt_id", "str", "id of the receipt; missing for the transaction itself"),
-        _ACCOUNT,
+    "statement": _STATEMENT,
+    "statement_values": (
+        *_STATEMENT,
+        _USD_AMOUNT,
+        _c("usd_source", "str", "service that sent the value"),
+        _c("usd_time", "time", "time of the value: that of the transfer's block"),
     ),
     "statement_by_transaction": (
         _c("time", "time", "timestamp of the first entry's block; missing if unknown"),

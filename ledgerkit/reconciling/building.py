@@ -120,7 +120,15 @@ class Builder:
         facts.unfinished = documents.unfinished
         facts.notes = [*listing.notes, *documents.notes, *self._notes]
         is_complete = not (self._other_entries or self._moved or self._reread)
-        return facts, store if is_complete else EntryStore(self._in_order(store))
+        store = store if is_complete else EntryStore(self._in_order(store))
+        return facts, self._with_values(store, facts) if self._scope.has_values else store
+
+    def _with_values(self, store: EntryStore, facts: StatementData) -> EntryStore:
+        values = self._listing.values
+        store = EntryStore(values.assign(store))
+        facts.n_valued = sum(entry.usd_amount is not None for entry in store)
+        facts.notes += values.notes(facts.stop.timestamp_ns)
+        return store
 
     def _check_account(self) -> None:
         """Raise if the account does not exist at the end."""

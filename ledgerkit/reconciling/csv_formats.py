@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, deque
 from datetime import UTC, datetime
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pandas as pd
@@ -15,12 +16,11 @@ from ledgerkit.frames.csv_text import csv_text
 from ledgerkit.protocol.limits import MAX_ACTIONS
 from ledgerkit.reconciling import frames
 from ledgerkit.reconciling.model import NEAR, unit_asset
-from ledgerkit.reconciling.prices import Price, Prices
+from ledgerkit.reconciling.prices import EXACT, Price, Prices
 from ledgerkit.reconciling.tax_formats import TAX_FORMATS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
-    from decimal import Decimal
     from pathlib import Path
 
     from ledgerkit.reconciling.entry_store import EntryStore
@@ -40,10 +40,18 @@ _KINDS = {
 
 
 class _Amount(NamedTuple):
-    """An amount of an asset, above 0."""
+    """An amount of an asset, and the value in USD that a service sent; None if it is unknown."""
 
     asset: str
     units: int
+    usd: Decimal | None = None
+
+    def plus(self, other: _Amount) -> _Amount:
+        """Add an amount; a value of amounts with two signs would say little about the sum."""
+        usd = None
+        if self.usd is not None and other.usd is not None and self.units * other.units > 0:
+            usd = EXACT.add(self.usd, other.usd)
+        return _Amount(self.asset, self.units + other.units, usd)
 
 
 class _TaxRow(NamedTuple):
@@ -161,18 +169,19 @@ class _Group:
 
     def __init__(self, time_ns: int, tx_hash: str | None) -> None:
         self.time_ns, self.tx_hash = time_ns, tx_hash
-        self._sums: dict[str, dict[str, int]] = {}  # changes by kind and asset
+        self._sums: dict[str, dict[str, _Amount]] = {}  # changes by kind and asset
         self._notes: dict[str, None] = {}
         self.is_complete = False
 
-    def add(self, asset: str, cause: str, change: int, notes: Iterable[str | None]) -> None:
+    def add(self, amount: _Amount, cause: str, notes: Iterable[str | None]) -> None:
         """Add an entry; the deposits of 1 yoctoNEAR that many methods demand count as fees."""
         # Otherwise a claim of tokens would be a trade. An entry sums the deposits of a receipt, and
         # each of its actions may demand one. Source: NEP-141, "Reference-level explanation".
         formal = {"deposit": range(-MAX_ACTIONS, 0), "refund": range(1, MAX_ACTIONS + 1)}
+        asset, change, _ = amount
         is_formal = asset == NEAR and change in formal.get(cause, ())
         sums = self._sums.setdefault("fee" if is_formal else _KINDS.get(cause, "move"), {})
-        sums[asset] = sums.get(asset, 0) + change
+        sums[asset] = sums[asset].plus(amount) if asset in sums else amount
         self._notes |= dict.fromkeys(note for note in (cause, *notes) if note)
 
     def rows(self, names: _Names) -> Iterator[_TaxRow]:
@@ -182,38 +191,39 @@ class _Group:
         One asset received and one sent is a trade. The fee is in the first row that sends
         something, or in a separate row.
         """
-        fee = self._sums.pop("fee", {}).get(NEAR, 0)
+        fee = self._sums.pop("fee", {}).get(NEAR, _Amount(NEAR, 0))
         rows = [row for kind in self._sums for row in self._moves(kind, names)]
         payer = next((index for index, row in enumerate(rows) if row.sent), None)
-        if fee < 0 and payer is not None:
-            rows[payer] = rows[payer]._replace(fee=_Amount(NEAR, -fee))
-        elif fee:
-            rows.append(self._row("fee", names, NEAR, fee))
+        if fee.units < 0 and payer is not None:
+            rows[payer] = rows[payer]._replace(fee=_Amount(NEAR, -fee.units))
+        elif fee.units:
+            rows.append(self._row("fee", names, fee))
         yield from rows
 
     def _moves(self, kind: str, names: _Names) -> list[_TaxRow]:
         rows = [
-            self._row(kind, names, asset, change)
-            for asset, change in self._sums[kind].items()
-            if change
+            self._row(kind, names, change) for change in self._sums[kind].values() if change.units
         ]
         received, sent = [row for row in rows if row.received], [row for row in rows if row.sent]
         if kind == "move" and len(received) == len(sent) == 1:
             return [received[0]._replace(sent=sent[0].sent)]
         return rows
 
-    def _row(self, kind: str, names: _Names, asset: str, change: int) -> _TaxRow:
+    def _row(self, kind: str, names: _Names, change: _Amount) -> _TaxRow:
         notes = list(self._notes)
-        if names.token(asset).decimals is None:
+        if names.token(change.asset).decimals is None:
             notes.append("amount in smallest units")
-        amount = _Amount(asset, abs(change))
+        usd = None if change.usd is None else change.usd.copy_abs()
+        amount = _Amount(change.asset, abs(change.units), usd)
         row = _TaxRow(kind, self.time_ns, self.tx_hash, cut(", ".join(notes), _MAX_NOTE))
-        return row._replace(received=amount) if change > 0 else row._replace(sent=amount)
+        return row._replace(received=amount) if change.units > 0 else row._replace(sent=amount)
 
 
-def _rows(entries: Sequence[Entry] | EntryStore, names: _Names) -> Iterator[_TaxRow]:
+def _rows(
+    entries: Sequence[Entry] | EntryStore, names: _Names, *, has_usd: bool
+) -> Iterator[_TaxRow]:
     """
-    Yield rows for tax programs, in the order of the entries.
+    Yield rows for tax programs, in the order of the entries; `has_usd` includes values in USD.
 
     A stake is NEAR of the account like its balance: a deposit with a pool is not a disposal, and
     only rewards have rows.
@@ -228,7 +238,9 @@ def _rows(entries: Sequence[Entry] | EntryStore, names: _Names) -> Iterator[_Tax
         if group is None:
             groups.append(group := _Group(_known_time(entry), entry.tx_hash))
         notes = entry.counterparty_id, entry.method_name, entry.memo
-        group.add(unit_asset(entry.asset), entry.cause, entry.change, notes)
+        usd = entry.usd_amount if has_usd else None
+        value = None if usd is None else Decimal(repr(usd))
+        group.add(_Amount(unit_asset(entry.asset), entry.change, value), entry.cause, notes)
         if entry.tx_hash and last[entry.tx_hash] > index:
             incomplete[entry.tx_hash] = group
             continue
@@ -262,7 +274,9 @@ def _tax_tables(
         raise InvalidRequestError.refuse('price["currency"]', prices.currencies, expected)
     names = _Names(facts)
     split = _include_fee if form.fee_is_included else _separate_fee
-    rows = (part for row in _rows(entries, names) for part in split(row))
+    # One currency for all values: that of the user's prices.
+    has_usd = form.currency_of is None or prices.currencies in ([], ["USD"])
+    rows = (part for row in _rows(entries, names, has_usd=has_usd) for part in split(row))
     cells = (_cells(row, form, names, prices) for row in rows)
     return (
         pd.DataFrame(
@@ -288,18 +302,21 @@ def _cells(row: _TaxRow, form: TaxFormat, names: _Names, prices: Prices) -> dict
         "network": "NEAR",
         "account": names.account_id,
     }
-    for cell, amount in (("fee", row.fee), ("sent", row.sent), ("received", row.received)):
+    price_values, service_values = [], []
+    for cell, amount in (("fee", row.fee), ("received", row.received), ("sent", row.sent)):
         price = None if amount is None else prices.at(amount.asset, row.time_ns)
-        value = None if amount is None else _value_text(names.value(amount, price))
+        price_value = None if amount is None else _value_text(names.value(amount, price))
+        service_value = None if amount is None else _value_text(amount.usd)
         cells[cell] = None if amount is None else names.amount(amount)
         cells[f"{cell} currency"] = None if amount is None else names.currency(amount.asset)
-        cells[f"{cell} value"] = value
-        cells[f"{cell} value currency"] = None if price is None else price.currency
-    # The value of a row is the value of the received amount, or else of the sent amount.
-    side = "sent" if cells["received value"] is None else "received"
-    is_known = cells[f"{side} value"] is not None
-    cells["value"] = cells[f"{side} value"]
-    cells["value currency"] = cells[f"{side} value currency"] if is_known else None
+        cells[f"{cell} value"] = price_value or service_value
+        if cell != "fee":
+            price_values.append((price_value, price and price.currency))
+            service_values.append((service_value, "USD"))
+    # The value of a row is the value of the received amount, or else of the sent amount; the
+    # user's prices come before the values of a service.
+    values = (value for value in (*price_values, *service_values) if value[0] is not None)
+    cells["value"], cells["value currency"] = next(values, (None, None))
     return cells
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 import tempfile
 from functools import cache
@@ -20,7 +21,8 @@ if TYPE_CHECKING:
 
 MAX_IN_MEMORY = 50_000  # entries, 30 MB
 _BATCH = 8_192  # entries decoded at a time
-_INTEGERS = ("block_height", "timestamp_ns")
+_INTEGERS = ("block_height", "timestamp_ns", "usd_time_ns")
+_MIN_COLUMNS = Entry._fields.index("headline")
 _SOURCE = "a temporary file of a statement"
 REMEDY = "Check that the file is complete, or save the statement again."
 
@@ -85,7 +87,7 @@ class EntryStore:
 def schema() -> Any:
     """Return the `pyarrow.Schema` of entries; a change is text, because it may have 39 digits."""
     pa = arrow.library()
-    types = dict.fromkeys(_INTEGERS, pa.int64())
+    types = {**dict.fromkeys(_INTEGERS, pa.int64()), "usd_amount": pa.float64()}
     return pa.schema([(name, types.get(name, pa.string())) for name in Entry._fields])
 
 
@@ -108,8 +110,9 @@ def read_entries(source: Any, name: object) -> Iterator[Entry]:
         parquet.reading(name),
         open_file(source, page_checksum_verification=True) as file,
     ):
-        without_headlines = schema().remove(len(schema()) - 1)  # files of earlier versions
-        if not any(map(file.schema_arrow.equals, (schema(), without_headlines))):
+        n_columns = len(file.schema_arrow)  # files of earlier versions lack the last ones
+        declared = arrow.library().schema(list(schema())[:n_columns])
+        if n_columns < _MIN_COLUMNS or not file.schema_arrow.equals(declared):
             raise DecodeError(f"{name} has other columns than a statement", remedy=REMEDY)
         for batch in file.iter_batches(_BATCH):
             yield from _to_entries(batch)
@@ -118,8 +121,8 @@ def read_entries(source: Any, name: object) -> Iterator[Entry]:
 def _to_entries(batch: Any) -> Iterator[Entry]:
     columns = {name: batch.column(name).to_pylist() for name in batch.schema.names}
     for name, is_allowed in _ALLOWED.items():
-        for value in set(columns[name]):
-            if value is None or not is_allowed(value):
+        for value in set(columns.get(name, ())):
+            if not is_allowed(value):
                 msg = f"{name} has the value {cut(value)}"
                 raise ValueError(msg)
     columns["change"] = list(map(int, columns["change"]))
@@ -127,9 +130,10 @@ def _to_entries(batch: Any) -> Iterator[Entry]:
 
 
 _ALLOWED: dict[str, Callable[[Any], object]] = {
-    "block_height": lambda height: height >= 0,
+    "block_height": lambda height: height is not None and height >= 0,
     "asset": bool,
     "cause": CAUSES.__contains__,
-    "change": re.compile(r"-?[0-9]{1,39}").fullmatch,
+    "change": lambda text: re.fullmatch(r"-?[0-9]{1,39}", text or ""),
     "evidence": get_args(Evidence).__contains__,
+    "usd_amount": lambda usd: usd is None or math.isfinite(usd),
 }

@@ -43,7 +43,8 @@ class Continuation(Builder):
         _check_continuation(ledger, facts, stop)
         cut = locate_arguments(ledger, {"at": _cut_height(ledger, facts)})["at"]
         assets = None if facts.assets is None else tuple(facts.assets)
-        scope = Scope(ledger, facts.account_id, cut, stop, assets, progress)
+        has_values = facts.n_valued is not None
+        scope = Scope(ledger, facts.account_id, cut, stop, assets, progress, has_values)
         super().__init__(scope, unfinished_hashes=facts.unfinished)
         self._earlier, self._cut = earlier, cut.height
         self._first = facts.start

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 PART_SIZE = 8_192  # entries in a part
+VALUE_SOURCE = "Transfers API"
 _NEAR_TOKEN = Token("NEAR", units.NEAR_DECIMALS)
 _UNKNOWN_TOKEN = Token(None, None)
 _TRANSACTIONS = SCHEMAS["statement_by_transaction"]
@@ -80,9 +81,14 @@ def _entries_frame(
         columns["amount"].append(human_text(facts, entry.asset, entry.change))
     columns.pop("headline", None)  # a column of the frame of transactions
     columns["time"] = columns.pop("timestamp_ns", [])
-    if not columns["time"]:
-        return build.empty_frame("statement")
-    return build.build_frame("statement", columns)
+    name, times = "statement", columns.pop("usd_time_ns", [])
+    if facts.n_valued is None:
+        columns.pop("usd_amount", None)
+    else:
+        name = "statement_values"
+        columns["usd_time"] = times
+        columns["usd_source"] = [None if time is None else VALUE_SOURCE for time in times]
+    return build.build_frame(name, columns) if columns["time"] else build.empty_frame(name)
 
 
 def by_transaction_frame(facts: StatementData, entries: Iterable[Entry]) -> pd.DataFrame:

@@ -13,6 +13,7 @@ from ledgerkit.reconciling import rewards
 from ledgerkit.reconciling.balances import is_asset
 from ledgerkit.reconciling.model import NEAR, STAKE, Entry
 from ledgerkit.reconciling.plan import PART, block_before, first_height
+from ledgerkit.reconciling.transfer_values import TransferValues
 from ledgerkit.tracing.tree.frame_columns import SYSTEM
 from ledgerkit.verbs.account_history import selected_transfers, transaction_rows
 
@@ -38,12 +39,13 @@ class ListedTx(NamedTuple):
 
 
 class Listing:
-    """The lists of the services; `assets` are the assets that they name, in order."""
+    """The lists of the services, with the assets that they name, and the values of transfers."""
 
     def __init__(self, scope: Scope) -> None:
         self._scope = scope
         self._borders_ns: list[int] = []  # between parts of the transactions
-        self.assets: dict[str, None] = {}
+        self.assets: dict[str, None] = {}  # in order
+        self.values = TransferValues()
         self.notes: list[str] = []
 
     def transactions(self) -> list[ListedTx]:
@@ -63,8 +65,8 @@ class Listing:
         return list(listed.values())
 
     def transfers_of_other_transactions(self, listed: list[ListedTx]) -> list[TransferRow]:
-        """List the transfers that no listed transaction has; note the assets of all transfers."""
-        network = self._scope.ledger.network
+        """List transfers that no listed transaction has; read assets and values of all of them."""
+        scope, network = self._scope, self._scope.ledger.network
         if network.transfers_url is None:
             self.notes.append(
                 f"{network.name} has no Transfers API: what no transaction lists, "
@@ -75,6 +77,8 @@ class Listing:
 
         def is_unlisted(row: TransferRow) -> bool:
             self.assets[row.asset] = None
+            if scope.has_values and scope.has_asset(row.asset):
+                self.values.add(row)
             return row.transaction_id not in listed_hashes
 
         transfers = self._transfers(is_unlisted)

@@ -62,6 +62,8 @@ class Entry(NamedTuple):
     memo: str | None = None
     evidence: Evidence = "derived"
     headline: str | None = None  # what the transaction did, in a sentence
+    usd_amount: float | None = None  # its value, signed as `change`, from the Transfers API
+    usd_time_ns: int | None = None  # the time of the value
 
 
 class Gap(NamedTuple):
@@ -136,3 +138,4 @@ class StatementData:
     unfinished: list[str] = field(default_factory=list)  # hashes of transactions still running
     notes: list[str] = field(default_factory=list)
     assets: list[str] | None = None  # the chosen assets; None: all
+    n_valued: int | None = None  # entries with a value; None: no values were asked for

@@ -142,7 +142,8 @@ class Scope:
 
     Balances are read after block `start`, the last block before the period, and after `stop`, the
     last block of the period. Without a start the period begins with the account's first
-    transaction. Without `assets` the statement has all assets.
+    transaction. Without `assets` the statement has all assets. `has_values` asks for values of
+    entries.
     """
 
     ledger: Ledger
@@ -151,6 +152,7 @@ class Scope:
     stop: Point
     assets: tuple[str, ...] | None
     progress: bool
+    has_values: bool = False
 
     def has_asset(self, asset: str) -> bool:
         """Return True for an asset of the statement."""

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 COLUMNS = ("asset", "time", "price", "currency")
 # A product has at most as many digits as both factors together: no value is rounded.
 _MAX_DIGITS = 60
-_EXACT = Context(prec=200)
+EXACT = Context(prec=200)
 
 
 class Price(NamedTuple):
@@ -28,7 +28,7 @@ class Price(NamedTuple):
 
     def value(self, amount: int, decimals: int) -> Decimal:
         """Compute the exact value of an amount in smallest units."""
-        return _EXACT.multiply(units.to_decimal(amount, decimals), self.amount)
+        return EXACT.multiply(units.to_decimal(amount, decimals), self.amount)
 
 
 class Prices:

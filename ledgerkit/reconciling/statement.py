@@ -58,7 +58,11 @@ class Statement:
 
     @cached_property
     def entries(self) -> pd.DataFrame:
-        """One row per change of one asset, in causal order, typed as ``schema("statement")``."""
+        """
+        One row per change of one asset, in causal order.
+
+        Typed as ``schema("statement")``, with values as ``schema("statement_values")``.
+        """
         return self._with_attrs(frames.entries_frame(self.facts, self.store))
 
     @cached_property
@@ -270,7 +274,10 @@ class Statement:
             Prices of whole tokens, with the columns asset (as in `entries`), time (with a time
             zone), price (a Decimal, integer, decimal text or float) and currency. The value of an
             entry is its amount times the last price of the asset at or before it, exactly; it is
-            empty if there is none. A stake has the price of ``near``.
+            empty if there is none. A stake has the price of ``near``. A row of a tax program
+            without such a value has that of ``values="usd"``, unless amounts came back or one has
+            no value. CoinTracking's file, whose account is in one currency, has values in USD only
+            if all prices are in USD, or there are none.
 
         Returns
         -------

@@ -59,7 +59,7 @@ def read(path: str | PathLike[str]) -> tuple[StatementData, EntryStore]:
     source = validation.file_path(path, "path")
     with parquet.reading(source, REMEDY):
         document = _read_document(source)
-        for problem in _problems(document.facts):
+        for problem in _problems(document.facts, document.n_entries):
             raise DecodeError(f"{source} is no statement: {problem}", remedy=REMEDY)
         entries = EntryStore(entry_store.read_entries(source, source))
     if len(entries) != document.n_entries:
@@ -82,7 +82,7 @@ def _read_document(source: Path) -> _Document:
     return document
 
 
-def _problems(facts: StatementData) -> Iterator[str]:
+def _problems(facts: StatementData, n_entries: int) -> Iterator[str]:
     try:
         validation.account_id(facts.account_id, "account_id")
     except InvalidRequestError as error:
@@ -99,6 +99,7 @@ def _problems(facts: StatementData) -> Iterator[str]:
         ("the amount", amounts, U128_MAX),
         ("the missing amount", missing, _MAX_MISSING),
         ("the number of decimals", [t.decimals for t in facts.tokens.values()], MAX_DECIMALS),
+        ("the number of values", [facts.n_valued], n_entries),
     ):
         for value in values:
             if value is not None and not 0 <= value <= maximum:

@@ -33,6 +33,10 @@ def sentences(facts: StatementData, n_entries: int, totals: pd.DataFrame) -> lis
         f"{entries} between the balances {first} and {last}",
         *earnings.sentences(facts, totals),
     ]
+    if facts.n_valued is not None:
+        missing = n_entries - facts.n_valued
+        sentence = f"value in USD known for {facts.n_valued:,} of {entries}, from the Transfers API"
+        lines.insert(1, f"{sentence}; {missing:,} have none")
     if facts.unfinished:
         unfinished = units.count_text(len(facts.unfinished), "transaction")
         lines.append(f"still running at the end: {unfinished}, of which later changes are missing")

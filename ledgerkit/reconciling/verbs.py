@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Literal, overload
 
 from ledgerkit import client, intervals, validation
+from ledgerkit.errors import InvalidRequestError
 from ledgerkit.reconciling.balances import check_assets
 from ledgerkit.reconciling.building import Builder
 from ledgerkit.reconciling.plan import Scope, locate_ends, plan_statement
@@ -25,6 +26,7 @@ def statement(
     stop: object = None,
     *,
     assets: str | Iterable[str] | None = None,
+    values: Literal["usd"] | None = None,
     dry_run: Literal[False] = False,
     progress: bool = True,
     ledger: Ledger | None = None,
@@ -36,6 +38,7 @@ def statement(
     stop: object = None,
     *,
     assets: str | Iterable[str] | None = None,
+    values: Literal["usd"] | None = None,
     dry_run: Literal[True],
     progress: bool = True,
     ledger: Ledger | None = None,
@@ -47,6 +50,7 @@ def statement(
     stop: object = None,
     *,
     assets: str | Iterable[str] | None = None,
+    values: Literal["usd"] | None = None,
     dry_run: bool = False,
     progress: bool = True,
     ledger: Ledger | None = None,
@@ -60,6 +64,10 @@ def statement(
         The assets to read: ``near``, ``nep141:contract``, ``nep245:contract:token_id``,
         ``stake:pool`` or ``gas_key:public_key``; the contract alone is short for
         ``nep141:contract``. None reads all assets that any source names.
+    values
+        ``usd`` adds the columns `usd_amount`, `usd_source` and `usd_time` to `entries`: the values
+        that the Transfers API sends with transfers, at no further request. It has values of
+        transfers since late 2025. None adds no values.
     dry_run
         Whether to only print how many requests it would send. The blocks at the ends and the first
         page of transactions are requested even so.
@@ -77,7 +85,8 @@ def statement(
     ------
     InvalidRequestError
         If an argument is malformed, `stop` is before `start`, or the network has no Transactions
-        API. Malformed arguments are refused before anything is sent.
+        API, or for `values` no Transfers API. Malformed arguments are refused before anything is
+        sent.
     UnknownAccountError
         If the account does not exist, and nothing lists it in the period.
     GarbageCollectedBlockError
@@ -91,6 +100,10 @@ def statement(
     Transfers API, block documents, GET /v1/account/{account_id}/ft and /staking; query view_account
     and view calls at an archival node.
 
+    A value in USD is a float of the service. It belongs to the entry with the receipt, asset and
+    exact amount of its transfer. Other entries, such as fees, rewards and sums of several deposits,
+    have none, and neither has an entry whose value is ambiguous.
+
     Examples
     --------
     >>> ledger = lk.connect("local")
@@ -102,18 +115,24 @@ def statement(
     2  nep141:wrap.near          2        0
     """
     if validation.flag(dry_run, "dry_run"):
-        statement_plan = plan(account_id, start, stop, assets, ledger)
+        statement_plan = plan(account_id, start, stop, assets, ledger, values=values)
         print(statement_plan)  # noqa: T201 - the purpose of a dry run
         return statement_plan
-    scope = _scope(account_id, start, stop, assets, ledger, progress=progress)
+    scope = _scope(account_id, start, stop, assets, ledger, values=values, progress=progress)
     return Statement(*Builder(scope).build())
 
 
 def plan(
-    account_id: str, start: object, stop: object, assets: object, ledger: Ledger | None
+    account_id: str,
+    start: object,
+    stop: object,
+    assets: object,
+    ledger: Ledger | None,
+    *,
+    values: object = None,
 ) -> StatementPlan:
     """Return the plan of a statement, with the arguments of `statement`."""
-    scope = _scope(account_id, start, stop, assets, ledger)
+    scope = _scope(account_id, start, stop, assets, ledger, values=values)
     start_height = None if scope.start is None else scope.start.height + 1
     return plan_statement(
         scope.ledger, scope.account_id, start_height, scope.stop.height + 1, scope.assets
@@ -127,6 +146,7 @@ def _scope(
     assets: object,
     ledger: Ledger | None,
     *,
+    values: object,
     progress: bool = True,
 ) -> Scope:
     account_id = validation.account_id(account_id)
@@ -134,4 +154,10 @@ def _scope(
     checked = None if assets is None else check_assets(assets)
     ends = intervals.parse(start, stop)
     ledger = client.current(ledger)
-    return Scope(ledger, account_id, *locate_ends(ledger, ends), checked, progress)
+    if values is not None:
+        validation.one_of(values, "values", ("usd",))
+        if ledger.network.transfers_url is None:
+            expected = f"None: {ledger.network.name} has no Transfers API, which sends values"
+            raise InvalidRequestError.refuse("values", values, expected)
+    first, last = locate_ends(ledger, ends)
+    return Scope(ledger, account_id, first, last, checked, progress, values is not None)

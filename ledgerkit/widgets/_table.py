@@ -46,6 +46,7 @@ _LEADING = {  # columns of each schema that a person looks for, before all other
     "account_transactions": "time tx_hash account_id is_success",
     "transfers_of": "time asset change balance_after counterparty_id transfer_type method_name",
     "statement": "time asset change balance_after cause counterparty_id evidence",
+    "statement_values": "time asset change balance_after usd_amount cause counterparty_id evidence",
     "statement_rewards": "time pool_id reward apy total_after",
 }
 _MAX_FRONT_ENDS = 100  # front ends whose newest requests are remembered

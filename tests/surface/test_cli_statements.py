@@ -74,6 +74,18 @@ def test_columns_and_assets_are_chosen(capsys: pytest.CaptureFixture[str]):
     assert list(rows(out)[0]) == ["asset", "change"]
 
 
+def test_values_are_columns_and_a_sentence(capsys: pytest.CaptureFixture[str]):
+    """The embedded ledger has no prices: no entry has a value, and each is counted."""
+    words = ["statement", "bob.near", "--values", "usd"]
+    code, out, _ = run(capsys, *words)
+    assert code == 0
+    assert "value in USD known for 0 of 7 entries, from the Transfers API; 7 have none" in out
+    code, out, _ = run(capsys, *words, "--columns", "change,usd_amount", "--format", "csv")
+    assert (code, {row["usd_amount"] for row in rows(out)}) == (0, {""})
+    assert run(capsys, *words[:2], "--columns", "usd_amount", "--format", "csv")[0] == 2
+    assert run(capsys, *words, "--dry-run")[0] == 0
+
+
 def test_the_rewards_say_why_they_are_empty(capsys: pytest.CaptureFixture[str]):
     """The table is below the sentence of the summary."""
     code, out, _ = run(capsys, "statement", "ivan.near", "--frame", "rewards")

@@ -24,6 +24,8 @@ from tests.unit.statement_frames import ONE, Frames, entry, statement
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from ledgerkit.reconciling.model import Entry
+
 GOLD, DUST, FAKE = "nep141:gold.near", "nep141:dust.near", "nep141:fake.near"
 TOKENS = {GOLD: Token("GOLD", 6), FAKE: Token("NEAR", 24)}
 EXACT = Context(prec=200)
@@ -332,6 +334,64 @@ def test_two_currencies_are_refused_for_cointracking(tmp_path: Path):
     known = prices(("near", "2026-08-01", 1, "USD"), (GOLD, "2026-08-01", 1, "EUR"))
     with pytest.raises(InvalidRequestError, match=r"CoinTracking account"):
         written(statement(SWAP, tokens=TOKENS), tmp_path, "cointracking", price=known)
+
+
+def valued(rows: list[Entry], *values: float | None) -> Frames:
+    """Build a statement whose entries have values of the Transfers API."""
+    pairs = zip(rows, values, strict=True)
+    rows = [
+        row._replace(usd_amount=usd, usd_time_ns=None if usd is None else 1) for row, usd in pairs
+    ]
+    frames = statement(rows, tokens=TOKENS)
+    frames.facts.n_valued = sum(usd is not None for usd in values)
+    return frames
+
+
+def test_values_of_a_service_come_after_prices(tmp_path: Path):
+    """A price of the user values a row, on either side; otherwise the service's value does."""
+    frames = valued(SWAP, None, -5.25, 4.5, None)
+    columns = "Net Worth Amount", "Net Worth Currency"
+    for known, expected in [
+        (None, ("4.5", "USD")),
+        (prices((GOLD, "2026-08-01", 2, "EUR")), ("5", "EUR")),
+        (prices((FAKE, "2026-08-01", 2, "EUR")), ("4.5", "USD")),
+    ]:
+        row, fee = written(frames, tmp_path, "koinly", price=known)
+        assert tuple(row[name] for name in columns) == expected
+        assert [fee[name] for name in columns] == ["", ""]
+    table = written(frames, tmp_path, "plain", price=prices((GOLD, "2026-08-01", 2, "EUR")))
+    assert [row["value"] for row in table] == ["", "-5", "", ""]
+    assert [row["usd_amount"] for row in table] == ["", "-5.25", "4.5", ""]
+    assert [row["usd_source"] for row in table] == ["", "Transfers API", "Transfers API", ""]
+
+
+def test_values_in_usd_are_in_no_file_of_another_currency(tmp_path: Path):
+    """CoinTracking's columns name none: they have USD alone, or what the user's prices are in."""
+    frames = valued(SWAP, None, -5.25, 4.5, None)
+    names = "Buy Value in Account Currency", "Sell Value in Account Currency"
+    for currency, expected in [("USD", ["4.5", "5.25"]), ("EUR", ["", ""])]:
+        known = prices((FAKE, "2026-08-01", 2, currency))
+        for fee in (frames, valued(SWAP[1:3], -5.25, 4.5)):
+            [row] = written(fee, tmp_path, "cointracking", price=known)
+            # The fee is part of the amount of NEAR in the first file, and has no value.
+            values = ["" if fee is frames else expected[0], expected[1]]
+            assert [row[name] for name in names] == values
+
+
+def test_a_sum_of_values_is_as_exact_as_their_texts(tmp_path: Path):
+    """Values of amounts in one direction add up; a net amount has none, nor has half a sum."""
+    rows = [
+        entry(110, GOLD, "token", change, tx_hash="batch", receipt_id=str(index))
+        for index, change in enumerate((3, 4, -2))
+    ]
+    for count, values, expected in [
+        (2, (0.1, 0.2), "0.3"),
+        (2, (1e-7, 1e-7), "0.0000002"),
+        (2, (0.1, None), ""),
+        (3, (0.1, 0.2, -0.1), ""),
+    ]:
+        [row] = written(valued(rows[:count], *values), tmp_path, "koinly")
+        assert row["Net Worth Amount"] == expected
 
 
 @pytest.mark.parametrize(

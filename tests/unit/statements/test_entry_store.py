@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import os
 import subprocess
 import sys
@@ -41,6 +42,8 @@ ENTRIES = st.builds(
     memo=TEXTS,
     evidence=st.sampled_from(["proved", "derived", "indexed"]),
     headline=TEXTS,
+    usd_amount=st.none() | st.floats(allow_nan=False, allow_infinity=False),
+    usd_time_ns=st.none() | st.integers(0, 2**63 - 1),
 )
 GAPS = st.builds(
     Gap, ASSETS, HEIGHTS, HEIGHTS, st.none() | st.integers(-(2**130), 2**130), st.text(max_size=5)
@@ -72,6 +75,7 @@ FACTS = st.builds(
     rewards=st.lists(REWARDS, max_size=3),
     unfinished=st.lists(st.just("8n1FhKEy8beosT9iYcLcWhesqQBiF63EfdZDzbjH6NCE"), max_size=2),
     notes=st.lists(st.text(max_size=5), max_size=2),
+    n_valued=st.sampled_from([None, 0]),
 )
 
 
@@ -168,15 +172,17 @@ def test_a_file_restores_a_statement(tmp_path_factory, entries, facts):
 
 
 @given(st.lists(ENTRIES, max_size=20), FACTS)
-def test_a_file_without_headlines_is_read(tmp_path_factory, entries, facts):
-    """Files were once written without headlines; all else in them is read."""
+def test_a_file_of_an_earlier_version_is_read(tmp_path_factory, entries, facts):
+    """Files were once written without values, and without headlines; all else in them is read."""
     path = statement_files.write(
         tmp_path_factory.mktemp("saved") / "statement.parquet", facts, EntryStore(entries)
     )
-    pq.write_table(pq.read_table(path).drop_columns("headline"), path)
-    read_facts, read_entries = statement_files.read(path)
-    assert read_facts == facts
-    assert list(read_entries) == [each._replace(headline=None) for each in entries]
+    for names in (["usd_amount", "usd_time_ns"], ["headline"]):
+        pq.write_table(pq.read_table(path).drop_columns(names), path)
+        entries = [each._replace(**dict.fromkeys(names)) for each in entries]
+        read_facts, read_entries = statement_files.read(path)
+        assert read_facts == facts
+        assert list(read_entries) == entries
 
 
 # Files that are damaged, or that somebody made --------------------------------------------
@@ -214,6 +220,7 @@ def change_document(path: Path, change: Any) -> None:
         ("gaps", [["near", 1, 2, 10**500, ""]], "missing amount"),
         ("gaps", "none", "Expected `array`"),
         ("unfinished", [1], "Expected `str`"),
+        ("n_valued", 4, "number of values 4"),
     ],
 )
 def test_impossible_facts_are_refused(saved, member, value, message):
@@ -260,6 +267,7 @@ def test_a_changed_document_is_noticed(saved):
         ("evidence", "hearsay"),
         ("block_height", -1),
         ("block_height", None),
+        ("usd_amount", math.inf),
     ],
 )
 def test_impossible_entries_are_refused(saved, column, value):
