@@ -25,16 +25,7 @@ _lock = RLock()  # the import of a module that builds decoders may be part of a 
 
 
 class Decoder(Generic[T]):
-    """
-    A decoder of JSON to a type, for any thread.
-
-    Parameters
-    ----------
-    decoded_type
-        The type, as msgspec understands it.
-    dec_hook
-        Builds values of types that msgspec does not know.
-    """
+    """A decoder of JSON to a type, for any thread; `dec_hook` is that of msgspec."""
 
     __slots__ = ("_decode",)
 

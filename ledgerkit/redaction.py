@@ -98,14 +98,7 @@ class Secret:
 
 
 class SecretText(Secret):
-    """
-    A secret text, hidden in every message for as long as this object lives.
-
-    Parameters
-    ----------
-    text
-        The secret.
-    """
+    """A secret text, hidden in every message for as long as this object lives."""
 
     __slots__ = ("_pattern", "_spellings", "_text")
     noun = _PASSWORD

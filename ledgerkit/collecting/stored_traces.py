@@ -62,16 +62,7 @@ def read_traces(files: CommittedFiles, tx_hashes: Iterable[str], ledger: Ledger 
 
 
 class _StoredRows:
-    """
-    The stored rows of transactions, as responses of the Transactions API.
-
-    Parameters
-    ----------
-    files
-        The files of the collection.
-    tx_hashes
-        The hashes of the transactions.
-    """
+    """The stored rows of transactions, as responses of the Transactions API."""
 
     def __init__(self, files: CommittedFiles, tx_hashes: Sequence[str]) -> None:
         self._files = files

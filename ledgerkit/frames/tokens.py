@@ -177,22 +177,6 @@ def nft_columns(
     }
 
 
-_NFT_TEXTS = (
-    "title",
-    "description",
-    "media",
-    "media_hash",
-    "copies",
-    "issued_at",
-    "expires_at",
-    "starts_at",
-    "updated_at",
-    "extra",
-    "reference",
-    "reference_hash",
-)
-
-
 def nft_tokens(contract_id: str, rows: Sequence[tuple[str, chain.NftToken]]) -> pd.DataFrame:
     """Build the nft_tokens frame of a collection from account ids and their tokens."""
     details = [token.metadata for _, token in rows]
@@ -205,7 +189,8 @@ def nft_tokens(contract_id: str, rows: Sequence[tuple[str, chain.NftToken]]) -> 
         "approved_account_ids": [token.approved_account_ids for _, token in rows],
     }
     columns |= {
-        name: [_text(getattr(detail, name, None)) for detail in details] for name in _NFT_TEXTS
+        name: [_text(getattr(detail, name, None)) for detail in details]
+        for name in chain.NftMetadata.__struct_fields__
     }
     return build.build_frame("nft_tokens", columns)
 
