@@ -112,7 +112,6 @@ class ContentsBuffer:
 
     @property
     def is_waiting(self) -> bool:
-        """True if a height waits for later heights."""
         return bool(self._heights)
 
     def add(self, read: DocumentRead, *, is_later: bool = False) -> Iterator[ContentsRead]:

@@ -194,7 +194,6 @@ class DocumentChecks:
 
     @property
     def is_waiting(self) -> bool:
-        """True if a document is not proved yet."""
         return bool(self._waiting)
 
     def add(self, read: DocumentRead, *, is_later: bool = False) -> Iterator[VerifiedRead]:

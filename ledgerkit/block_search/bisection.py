@@ -40,7 +40,6 @@ class Points:
 
     @property
     def last(self) -> Point | None:
-        """The newest known block."""
         return self._points[-1] if self._points else None
 
     def add(self, point: Point) -> bool:

@@ -204,7 +204,6 @@ class DocumentReader:
 
     @property
     def is_traced(self) -> bool:
-        """True if a view has the receipts of transactions."""
         return not set(TRACED).isdisjoint(self._views)
 
     def origins(self, ledger: Ledger) -> Origins | None:

@@ -265,5 +265,4 @@ class BlockRun(Run):
         return "; ".join(requests), 1
 
     def remaining(self, commits: Sequence[Commit]) -> Iterator[Subject]:
-        """Yield the heights that are not stored."""
         return map(height_subject, chain.from_iterable(self.gaps(commits)))

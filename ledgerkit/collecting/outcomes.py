@@ -41,9 +41,7 @@ class SubjectReader(Protocol):
         """Request subjects; yield their outcomes in order, in batches; see `read_outcomes`."""
         ...
 
-    def tables(self, outcomes: Sequence[Outcome]) -> dict[str, Any]:
-        """Return a `pyarrow.Table` of the responses for each view."""
-        ...
+    def tables(self, outcomes: Sequence[Outcome]) -> dict[str, Any]: ...
 
 
 def read_each(

@@ -131,7 +131,6 @@ class Run(ABC):
         return len(self.span) - sum(map(len, self.gaps(commits)))
 
     def start(self, ledger: Ledger, out: object, options: Options) -> Collection | Plan:
-        """Execute the run, or only print its plan."""
         is_planned = validation.flag(options.dry_run, "dry_run")
         return (self.print_plan if is_planned else self.execute)(ledger, out, options)
 
@@ -146,7 +145,6 @@ class Run(ABC):
         return Collection(job.folder)
 
     def print_plan(self, ledger: Ledger, out: object, options: Options) -> Plan:
-        """Print and return what the run would do."""
         with self._opened(ledger, out, options) as (job, manifest, paced, _):
             commits = self.overlapping(manifests.read_commits(job.folder))
             n_subjects, skipped = self.count_remaining(commits)

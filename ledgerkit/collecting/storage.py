@@ -185,7 +185,6 @@ class RemoteFolder(_Folder):
         return f"{self._url}/{name}"
 
     def filesystem_path(self, name: str) -> str:
-        """Return the path of a file in the file system."""
         return f"{self._root}/{name}"
 
     @contextmanager

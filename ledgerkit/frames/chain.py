@@ -154,7 +154,6 @@ def _reason(value: str | dict[str, Any] | None) -> str | None:
 
 
 def changes(response: chain.Changes) -> pd.DataFrame:
-    """Build the changes frame: one row per change of state."""
     causes = [change.cause for change in response.changes]
     columns = {
         "type": [change.type for change in response.changes],

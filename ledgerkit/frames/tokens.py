@@ -232,12 +232,10 @@ def pool_rows(
 
 
 def staking(responses: Sequence[rest.Staking | rest.Full]) -> pd.DataFrame:
-    """Build the frame of staking pools, typed as `schema("staking")`."""
     return build.build_frame("staking", pool_columns(pool_rows(responses)))
 
 
 def pool_columns(rows: Sequence[PoolRow]) -> dict[str, Any]:
-    """Return the common columns of both frames of pools."""
     return build.columns_of("staking", rows)
 
 

@@ -344,7 +344,6 @@ def _delete_account(run: ReceiptRun, action: kinds.DeleteAccount) -> None:
 def refund(
     receiver_id: str, deposit: int, signer_id: str = SYSTEM, public_key: PublicKey = SYSTEM_KEY
 ) -> ActionReceipt:
-    """Build the receipt of a transfer by the chain itself."""
     actions = (kinds.Transfer(deposit),)
     return ActionReceipt(_NO_ID, SYSTEM, receiver_id, signer_id, public_key, 0, actions)
 

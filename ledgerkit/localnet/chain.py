@@ -118,7 +118,6 @@ class Chain:
         return self._chunks.get(chunk_hash)
 
     def blocks(self) -> Iterator[Block]:
-        """Iterate over the blocks, from genesis on."""
         return iter(list(self._by_height.values()))
 
     def last_of(self, epoch_id: CryptoHash) -> Block | None:
@@ -164,7 +163,6 @@ class Chain:
         return digest(self.head.hash, "random", height)
 
     def timestamp_ns(self, height: int) -> int:
-        """Return the time of the next block."""
         if self.next_timestamp_ns is not None:
             return self.next_timestamp_ns
         return self.head.timestamp_ns + self.settings.block_time_ns * (height - self.head.height)

@@ -27,7 +27,6 @@ _FAILURE, _SUCCESS_VALUE, _SUCCESS_RECEIPT_ID = b"\1", b"\2", b"\3"
 
 
 def combine(left: bytes, right: bytes) -> CryptoHash:
-    """Return the hash of two nodes of a tree."""
     return CryptoHash.of(left + right)
 
 

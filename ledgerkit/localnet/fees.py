@@ -51,7 +51,6 @@ class Fee(NamedTuple):
         return self.send_sir if to_self else self.send_other
 
     def times(self, count: int) -> Fee:
-        """Multiply a fee per byte."""
         return Fee(self.send_sir * count, self.send_other * count, self.execute * count)
 
     def plus(self, other: Fee) -> Fee:
@@ -349,12 +348,10 @@ class Profile:
         return total
 
     def new_receipt_send(self, *, to_self: bool) -> int:
-        """Return the gas to send a receipt, without its actions."""
         return self.table["new_action_receipt"].send(to_self=to_self)
 
     @property
     def new_receipt_execute(self) -> int:
-        """The gas to execute a receipt, without its actions."""
         return self.table["new_action_receipt"].execute
 
     def purchase_price(self, gas_price: int) -> int:

@@ -144,7 +144,6 @@ class Source:
         return nonces[index] if index < len(nonces) else None
 
     def nonces(self, account_id: str) -> dict[bytes, int]:
-        """Return the nonces of an account's gas keys."""
         return {
             nonce_key(packed, index): nonce
             for packed in self.access_keys(account_id)

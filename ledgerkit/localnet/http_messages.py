@@ -67,6 +67,5 @@ def json_response(value: Any, status: int = 200, *headers: Header) -> HttpRespon
 
 
 def text_response(text: str, status: int, *headers: Header, kind: str = "plain") -> HttpResponse:
-    """Build a response with a text body, plain or HTML."""
     content_type = ("content-type", f"text/{kind}; charset=utf-8")
     return HttpResponse(status, (content_type, *headers), text.encode())

@@ -180,7 +180,6 @@ class Indexer(BlockFollower):
     # Reading -----------------------------------------------------------------------------
 
     def account(self, account_id: str) -> Account | None:
-        """Return an account as of the index's block."""
         return self._world.state(self.block.height).account(account_id)
 
     def tokens_of(self, account_id: str) -> list[tuple[str, str | None, int | None]]:
@@ -215,7 +214,6 @@ class Indexer(BlockFollower):
     # Following the chain -----------------------------------------------------------------
 
     def catch_up(self) -> None:
-        """Read the blocks that became final."""
         super().catch_up()
         self.balance_block = self._earlier(self.block, self._world.settings.balance_lag)
 

@@ -119,7 +119,6 @@ class StateStore:
         return len(self._journal)
 
     def rollback(self, mark: int) -> None:
-        """Undo everything since a mark."""
         journal = self._journal
         while len(journal) > mark:
             table, account_id, key, value = journal.pop()

@@ -257,7 +257,6 @@ def check_permission(
 
 
 def check_actions(actions: Sequence[Action], receiver_id: str, profile: Profile) -> None:
-    """Check actions on their own, without the state."""
     count = len(actions)
     _limit("TotalNumberOfActionsExceeded", limits.MAX_ACTIONS, total_number_of_actions=count)
     if any(map(_has_ml_dsa_key, actions)):

@@ -49,7 +49,6 @@ class Inks:
 
 
 def inside(ax: Axes) -> Inks:
-    """Return the colours for what is drawn inside the axes."""
     return _choose_inks(_blend(ax.get_facecolor(), outside(ax).face))
 
 

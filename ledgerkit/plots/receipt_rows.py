@@ -311,6 +311,5 @@ def draw_data(
 
 
 def data_handle(ax: Axes) -> Any:
-    """Return the legend entry for data dependencies."""
     line, colour = canvas.mpl("lines").Line2D, inks.inside(ax).shape(inks.PURPLE)
     return line([], [], color=colour, ls=_DASHES, lw=1.2, label="data dependency")

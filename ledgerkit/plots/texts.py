@@ -100,7 +100,6 @@ def format_amount(value: float) -> str:
 
 
 def count_note(label: str, count: int) -> list[str]:
-    """Return a note that counts what is not drawn, if there is any."""
     return [f"{label}: {count:,}"] if count > 0 else []
 
 

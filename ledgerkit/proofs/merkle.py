@@ -15,7 +15,6 @@ NO_ROOT = bytes(32)  # the root of an empty list
 
 
 def combine(left: bytes, right: bytes) -> bytes:
-    """Return the hash of two nodes."""
     return sha256(left + right).digest()
 
 

@@ -43,7 +43,6 @@ class Exchange(NamedTuple):
 
     @property
     def body(self) -> bytes | None:
-        """The body to send, with the id of the call."""
         body = self.call.body
         if body is None or self.call_id is None:
             return body

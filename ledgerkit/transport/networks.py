@@ -310,7 +310,6 @@ class Proxy:
         return self.scheme.startswith("socks")
 
     def headers(self) -> dict[str, str]:
-        """Return the header with the login, if there is one."""
         basic = self._basic.reveal()
         return {"Proxy-Authorization": f"Basic {basic}"} if basic else {}
 

@@ -74,7 +74,6 @@ class Recorder:
             self._writer = RecordWriter(path)
 
     def wrap(self, transport: Transport, settings: Settings) -> Transport:
-        """Return a transport that records the exchanges of another one."""
         return _RecordedTransport(self, transport, settings)
 
     def begin(self, settings: Settings) -> bool:

@@ -45,7 +45,6 @@ class BodyReader:
             self._check_size(float(length))  # an int may have too many digits
 
     def add(self, chunk: bytes) -> None:
-        """Add received bytes, and unpack them."""
         if self._add_step(chunk):
             self.unpack()
 

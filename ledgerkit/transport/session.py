@@ -204,7 +204,6 @@ class Session:
     def stream(
         self, calls: Iterable[Call[T]], *, size: int, rate_limit_wait_s: float = 0.0
     ) -> Generator[list[T | LedgerError], None, None]:
-        """Send calls as their iterator yields them."""
         answer = self._answer_function(rate_limit_wait_s)
         ahead = batches_ahead(size, self.settings.in_flight)
         return self._batches(calls, answer, size=size, ahead=ahead)

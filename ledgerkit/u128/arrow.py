@@ -18,7 +18,6 @@ _WORD = 64  # bits
 
 
 def library(name: str = "pyarrow") -> Any:
-    """Import pyarrow or a module of it."""
     return require(name, "bulk", "An Arrow or Parquet table")
 
 
@@ -53,7 +52,6 @@ def every_value(*, signed: bool = False) -> Any:
 
 
 def too_large(values: Planes, mask: Flags) -> Flags:
-    """Return where values have 39 digits."""
     return ~(planes.less(planes.magnitudes(values), planes.from_ints([10**DIGITS])) | mask)
 
 

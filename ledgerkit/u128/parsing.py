@@ -73,7 +73,6 @@ def missing_in(values: Any) -> Flags:
 
 
 def raise_overflow(row: int, result: str, *, signed: bool) -> NoReturn:
-    """Raise the error for a result outside the range."""
     way = "astype(object) uses Python ints, which have no limit"
     raise OverflowError(f"{result} in row {row} {_fit(signed=signed)}; {way}")
 

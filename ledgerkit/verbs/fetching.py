@@ -138,7 +138,6 @@ def request_in_errors(request: str) -> Iterator[None]:
 def read_frame(
     ledger: Ledger | None, call: Call[T], build: Callable[[T], pd.DataFrame], source: str
 ) -> pd.DataFrame:
-    """Send a call with a ledger or the default one, and return the frame of its response."""
     ledger = client.current(ledger)
     response = ledger.send(call)
     return sourced_frame(ledger, lambda: build(response), source)
@@ -162,7 +161,6 @@ def provenance(ledger: Ledger, source: str, **read_at: object) -> dict[str, Any]
 
 
 def errors_frame(failures: Sequence[tuple[str, LedgerError]]) -> pd.DataFrame:
-    """Tabulate failures, typed as `schema("errors")`."""
     columns = {
         "subject": [subject for subject, _ in failures],
         "error": [type(error).__name__ for _, error in failures],

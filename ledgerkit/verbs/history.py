@@ -151,7 +151,6 @@ def history(
 
 
 def check_views(views: str | Iterable[str]) -> list[str]:
-    """Check the views, and return them without duplicates."""
     names = ", ".join(_SOURCES)
     if not hasattr(views, "__iter__"):
         raise errors.InvalidRequestError.refuse(

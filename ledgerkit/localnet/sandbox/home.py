@@ -142,7 +142,6 @@ def running(home: Path, url: str) -> Iterator[None]:
 
 
 def address(home: Path) -> str:
-    """Return the address of the sandbox that runs from a folder."""
     try:
         return (home / _ADDRESS).read_text(encoding="utf-8")
     except OSError:

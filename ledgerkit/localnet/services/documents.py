@@ -119,7 +119,6 @@ def block_row(entry: IndexedBlock, version: int) -> _Object:
 
 
 def document(transaction: IndexedTransaction) -> _Object:
-    """Build the document of a transaction with its receipts so far."""
     record, block = transaction.record, transaction.block
     return {
         "transaction": rpc_json.transaction(record.signed),

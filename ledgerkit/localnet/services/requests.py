@@ -51,7 +51,6 @@ def page_length(limit: int | None, most: int, default: int | None = None) -> int
 
 
 def refusal(reason: str) -> HttpResponse:
-    """Build the response to a body that cannot be decoded."""
     return text_response(f"Json deserialize error: {reason}", 400)
 
 

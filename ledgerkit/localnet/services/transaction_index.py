@@ -156,7 +156,6 @@ class TransactionIndex(BlockFollower):
         return transaction if transaction is not None and transaction.receipts else None
 
     def receipt(self, receipt_id: CryptoHash) -> ReceiptRow | None:
-        """Return a receipt that was executed or used, or None."""
         return self._receipts.get(receipt_id)
 
     def positions(self, account_id: str) -> Sequence[tuple[int, int, CryptoHash]]:

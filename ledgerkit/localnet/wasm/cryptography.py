@@ -28,7 +28,6 @@ def keccak(data: bytes, bits: int) -> bytes:
 
 
 def ripemd160(data: bytes) -> bytes:
-    """Compute a RIPEMD-160 hash."""
     return bytes(_module("Crypto.Hash.RIPEMD160").new(data).digest())
 
 

@@ -199,7 +199,6 @@ class Guest:
 
 
 def bad_utf16() -> HostError:
-    """Build the error of a text that is not UTF-16."""
     return HostError("String encoding is bad UTF-16 sequence.", "BadUTF16")
 
 

@@ -173,7 +173,6 @@ def register_len(guest: Guest, register_id: int) -> int:
 
 @_host(_NUMBER, _SPAN, cost="BASE")
 def write_register(guest: Guest, register_id: int, span: tuple[int, int]) -> None:
-    """Copy bytes of the memory into a register."""
     length, address = span
     guest.write_register(register_id, guest.read_memory(address, length))
 
@@ -267,7 +266,6 @@ _host(_INT32, name="gas")(Guest.burn_instructions)
 
 @_host(_BYTES, _NUMBER)
 def sha256(guest: Guest, data: bytes, register_id: int) -> None:
-    """Write a SHA-256 hash."""
     guest.write_register(register_id, guest.vm.sha256(data))
 
 
@@ -300,7 +298,6 @@ def universal_state_init_to_account_id(guest: Guest, data: bytes, register_id: i
 
 @_host(_BYTES, _NUMBER, cost="RIPEMD160_BASE")
 def ripemd160(guest: Guest, data: bytes, register_id: int) -> None:
-    """Write a RIPEMD-160 hash."""
     guest.burn("RIPEMD160_BLOCK", (len(data) + 8) // 64 + 1)
     guest.write_register(register_id, cryptography.ripemd160(data))
 
@@ -471,7 +468,6 @@ def _to_register_if_any(guest: Guest, value: bytes | None, register_id: int) -> 
 
 @_host(_BYTES, result="i64")
 def storage_has_key(guest: Guest, key: bytes) -> int:
-    """Return 1 if a record exists."""
     return int(guest.vm.storage_has_key(key))
 
 
