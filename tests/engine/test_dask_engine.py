@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).resolve().parents[2]
 KEY = "PLANTED-mossw0rt-Qx42"
 VIEWS = ["accounts", "ft", "nft", "staking"]
-VIEWS_OF_RPC = ["blocks", "chunks", "transactions", "receipts", "events", "transfers"]
+VIEWS_OF_RPC = ["blocks", "chunks", "transactions", "receipts", "events", "transfers", "intents"]
 QUIET: dict[str, Any] = {"progress": False}
 collect = lk.collect
 
