@@ -111,9 +111,7 @@ def _parse_quantity(
     return _check_range(integer, value, field, maximum)
 
 
-def from_units(
-    number: Number, decimals: int, *, field: str = "amount", most: int = U128_MAX
-) -> int:
+def from_units(number: Number, decimals: int, *, field: str = "amount") -> int:
     """
     Convert a number of tokens to the token's smallest unit, exactly.
 
@@ -126,8 +124,6 @@ def from_units(
         Decimals of the token: 24 for NEAR, 6 for most dollar tokens.
     field
         The argument's name, for the error.
-    most
-        The largest valid result.
 
     Returns
     -------
@@ -141,7 +137,7 @@ def from_units(
     """
     _check_decimals(decimals)
     digits = _plain_digits(number, field)
-    return _check_range(_to_smallest(digits, decimals, number, field), number, field, most)
+    return _check_range(_to_smallest(digits, decimals, number, field), number, field, U128_MAX)
 
 
 def to_text(units: int, decimals: int, unit: str = "", *, thousands: str = "") -> str:
@@ -219,74 +215,6 @@ def to_float(units: int, decimals: int) -> float:
     """
     number: float = _check_units(units, decimals) / 10**decimals
     return number
-
-
-def near_to_yocto(number: Number) -> int:
-    """
-    Convert a number of NEAR to yoctoNEAR.
-
-    Parameters
-    ----------
-    number
-        As in `from_units`.
-
-    Returns
-    -------
-    yocto
-        yoctoNEAR.
-    """
-    return from_units(number, NEAR_DECIMALS)
-
-
-def yocto_to_near(yocto: int) -> Decimal:
-    """
-    Convert yoctoNEAR to a number of NEAR.
-
-    Parameters
-    ----------
-    yocto
-        yoctoNEAR.
-
-    Returns
-    -------
-    number
-        The exact number.
-    """
-    return to_decimal(yocto, NEAR_DECIMALS)
-
-
-def tgas_to_gas(number: Number) -> int:
-    """
-    Convert Tgas to gas.
-
-    Parameters
-    ----------
-    number
-        As in `from_units`.
-
-    Returns
-    -------
-    gas
-        Units of gas.
-    """
-    return from_units(number, TGAS_DECIMALS, field="gas", most=U64_MAX)
-
-
-def gas_to_tgas(gas: int) -> Decimal:
-    """
-    Convert gas to Tgas.
-
-    Parameters
-    ----------
-    gas
-        Units of gas.
-
-    Returns
-    -------
-    number
-        The exact number.
-    """
-    return to_decimal(gas, TGAS_DECIMALS)
 
 
 def near_text(yocto: int) -> str:
