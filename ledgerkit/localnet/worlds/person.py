@@ -7,13 +7,16 @@ Each part of the person's life is a `Part`: accounts of the genesis, then transa
 from __future__ import annotations
 
 from dataclasses import replace
+from hashlib import sha256
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ledgerkit.localnet.contracts.factory import TopLevelAccount
+from ledgerkit.localnet.contracts.lockup import Lockup
+from ledgerkit.localnet.contracts.venear import Venear
 from ledgerkit.localnet.settings import Settings
 from ledgerkit.localnet.world import World, WorldSummary
 from ledgerkit.localnet.worlds.builder import TransactionSender, WorldGenesis, function_call
-from ledgerkit.protocol import Transfer
+from ledgerkit.protocol import CreateAccount, DeployContract, Transfer
 from ledgerkit.units import yocto
 
 if TYPE_CHECKING:
@@ -21,8 +24,14 @@ if TYPE_CHECKING:
 
 NAME = "person"
 NEAR = yocto("1 NEAR")
+YEAR_NS = 365 * 86_400 * 10**9
 PERSON = "maria.near"
 POOL, LIQUID = "north.poolv1.near", "liquid.near"
+VENEAR = "venear.dao"  # as on mainnet
+# The hash of maria.near, below the contracts that create lockup contracts.
+LOCKUP_ID, VENEAR_LOCKUP_ID = (
+    f"{sha256(PERSON.encode()).hexdigest()[:40]}.{name}" for name in ("lockup.near", VENEAR)
+)
 
 
 class Part(NamedTuple):
@@ -79,6 +88,52 @@ def _send_stakes(sender: TransactionSender) -> None:
     sender.send("a stake through the liquid token", PERSON, LIQUID, liquid)
 
 
+# Lockups -----------------------------------------------------------------------------------
+
+
+def _add_lockups(genesis: WorldGenesis) -> None:
+    genesis.account("lockup.near", 10_000 * NEAR, keys=[genesis.public_key("lockup.near")])
+    genesis.contract(VENEAR, 100 * NEAR, Venear)
+
+
+def _send_lockups(sender: TransactionSender) -> None:
+    """Create a lockup contract that vests for four years, and one of House of Stake."""
+    start_ns = sender.world.settings.genesis_time_ns - 2 * YEAR_NS
+    times = {"start": start_ns, "cliff": start_ns + YEAR_NS, "end": start_ns + 4 * YEAR_NS}
+    schedule = {f"{name}_timestamp": str(time) for name, time in times.items()}
+    args = {
+        "owner_account_id": PERSON,
+        "lockup_duration": "0",
+        "transfers_information": {
+            "TransfersEnabled": {"transfers_timestamp": "1602614338293769340"}
+        },
+        "vesting_schedule": {"VestingSchedule": schedule},
+        "staking_pool_whitelist_account_id": "lockup-whitelist.near",
+        "foundation_account_id": "lockup.near",
+    }
+    creation = (CreateAccount(), Transfer(400 * NEAR), DeployContract(Lockup.code))
+    new = function_call("new", args)
+    sender.send("a lockup contract created", "lockup.near", LOCKUP_ID, *creation, new)
+    register = function_call("storage_deposit", deposit="0.1 NEAR")
+    deploy = function_call("deploy_lockup", gas=100, deposit="2 NEAR")
+    sender.send("a House-of-Stake lockup created", PERSON, VENEAR, register, deploy)
+    sender.world.settle()
+    sender.send("NEAR to lock", PERSON, VENEAR_LOCKUP_ID, Transfer(60 * NEAR))
+    for account_id, amount, deposit in ((LOCKUP_ID, 300, 0), (VENEAR_LOCKUP_ID, 25, 1)):
+        pool_id = {"staking_pool_account_id": POOL}
+        select = function_call("select_staking_pool", pool_id, gas=75, deposit=deposit)
+        sender.send("a pool selected by a lockup contract", PERSON, account_id, select)
+        sender.world.settle()
+        staked = {"amount": str(amount * NEAR)}
+        stake = function_call("deposit_and_stake", staked, gas=150, deposit=deposit)
+        sender.send("a stake of a lockup contract", PERSON, account_id, stake)
+        sender.world.settle()
+    for method, amount in (("lock_near", 50), ("begin_unlock_near", 10)):
+        change = function_call(method, {"amount": str(amount * NEAR)}, gas=50, deposit=1)
+        sender.send("a change of locked NEAR", PERSON, VENEAR_LOCKUP_ID, change)
+        sender.world.settle()
+
+
 PARTS = (
     Part(
         {
@@ -95,5 +150,14 @@ PARTS = (
         _add_stakes,
         _send_stakes,
         {"pools": [POOL], "liquid": LIQUID},
+    ),
+    Part(
+        {
+            "lockup.near": "creates lockup contracts",
+            VENEAR: "House of Stake: counts veNEAR, and creates lockup contracts",
+        },
+        _add_lockups,
+        _send_lockups,
+        {"venear": VENEAR},
     ),
 )
