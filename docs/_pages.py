@@ -24,6 +24,7 @@ GROUPS = {
     "ledgerkit.verbs.activity": "Accounts",
     "ledgerkit.reconciling": "Accounts",
     "ledgerkit.verbs.tokens": "Tokens and staking",
+    "ledgerkit.verbs.lockups": "Tokens and staking",
     "ledgerkit.verbs.contracts": "Contracts",
     "ledgerkit.verbs.transactions": "Transactions and their receipts",
     "ledgerkit.verbs.blocks": "Blocks and the node",

@@ -81,6 +81,7 @@ if TYPE_CHECKING:  # `as` marks what is exported, for type checkers
     from ledgerkit.verbs.contracts import view_many as view_many
     from ledgerkit.verbs.doctor import doctor as doctor
     from ledgerkit.verbs.history import history as history
+    from ledgerkit.verbs.lockups import lockups as lockups
     from ledgerkit.verbs.node import gas_price as gas_price
     from ledgerkit.verbs.node import protocol_config as protocol_config
     from ledgerkit.verbs.node import status as status
@@ -137,6 +138,7 @@ _HOMES = {
     "verbs.contracts": "contract_code contract_state view view_many",
     "verbs.doctor": "doctor",
     "verbs.history": "history",
+    "verbs.lockups": "lockups",
     "verbs.node": "gas_price protocol_config status validators",
     "verbs.recordings": "read_recording record",
     "verbs.saved_responses": "read_response",

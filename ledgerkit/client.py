@@ -271,7 +271,7 @@ def connect(
         from ledgerkit.transport import embedded
 
         source = embedded.open_local("demo" if world is None else world, size=size, seed=seed)
-        chosen = replace(chosen, liquid_tokens=source.liquid_tokens)
+        chosen = replace(chosen, liquid_tokens=source.liquid_tokens, venear_id=source.venear_id)
     settings = Settings(
         network=chosen,
         key=key,

@@ -95,16 +95,38 @@ _STAKING = (
     _UPDATED,
 )
 _POSITIONS = (
-    _c("staked", "u128", "amount staked with the pool", YOCTO),
+    _c("staked", "u128", "amount staked with the pool; liquid: worth of the tokens", YOCTO),
     _c("unstaked", "u128", "amount unstaked and not yet withdrawn", YOCTO),
     _c("can_withdraw", "boolean", "True if the unstaked amount can be withdrawn now"),
     _c(
         "status",
         "str",
-        "ok, not_a_pool (the contract has no staking pool's view method) or not_indexed (the"
-        " indexer does not know the account)",
+        "ok, not_a_pool (the contract has no staking pool's view method), not_indexed (the"
+        " indexer does not know the account), or of a liquid token: no_rate (its contract states"
+        " no worth), pending or broken, as in `ft`",
     ),
-    _c("source", "str", "indexed (listed by the indexer), asked (passed as `pools`) or lockup"),
+    _c(
+        "source",
+        "str",
+        "indexed (listed by the indexer), asked (passed as `pools`), lockup or venear (the"
+        " account's lockup contract stakes), or liquid (`pool_id` is a token)",
+    ),
+    _c("tokens", "u128", "liquid: balance of the token", AMOUNT_UNIT),
+)
+
+_EXPOSURE = (
+    _ACCOUNT,
+    _c(
+        "exposure_class",
+        "str",
+        "mixed, direct_only, liquid_only or no_visible_staking_position",
+    ),
+    _c("status", "str", "ok, or not_indexed (the indexer has neither a state nor holdings)"),
+    _c("n_direct", "Int64", f"staking pools that count for the class; {_IF_UNKNOWN}", "count"),
+    _c("n_liquid", "Int64", f"liquid tokens that count for the class; {_IF_UNKNOWN}", "count"),
+    _c("n_unknown", "Int64", f"how many have an unknown amount; {_IF_UNKNOWN}", "count"),
+    _c("direct_pools", "object", "pool_ids of these pools, a list"),
+    _c("liquid_tokens", "object", "contract_ids of these tokens, a list"),
 )
 
 _ERROR_MESSAGE = "failures: a sentence, or the contract's message; the name of a status not known"
@@ -317,19 +339,37 @@ SCHEMAS: dict[str, tuple[Column, ...]] = {
     ),
     "staking": _STAKING,
     "staking_positions": (*_STAKING, *_POSITIONS),
-    "exposure": (
+    "lockups": (
         _ACCOUNT,
+        _c("source", "str", "lockup (below lockup.near) or venear (of House of Stake)"),
+        _c("lockup_id", "str", "account of the contract, whether or not there is one"),
         _c(
-            "exposure_class",
+            "status",
             "str",
-            "mixed, direct_only, liquid_only or no_visible_staking_position",
+            "ok, no_account, no_contract (the account has no code) or broken (a view method is"
+            " missing, fails or returns something else: its columns are missing)",
         ),
-        _c("status", "str", "ok, or not_indexed (the indexer has neither a state nor holdings)"),
-        _c("n_direct", "Int64", f"staking pools that count for the class; {_IF_UNKNOWN}", "count"),
-        _c("n_liquid", "Int64", f"liquid tokens that count for the class; {_IF_UNKNOWN}", "count"),
-        _c("n_unknown", "Int64", f"how many have an unknown amount; {_IF_UNKNOWN}", "count"),
-        _c("direct_pools", "object", "pool_ids of these pools, a list"),
-        _c("liquid_tokens", "object", "contract_ids of these tokens, a list"),
+        _c("staking_pool_id", "str", "selected staking pool; missing without one"),
+        _c("balance", "u128", "the account's balance and `deposited`", YOCTO),
+        _c("deposited", "u128", "known deposit with the pool, without its newest rewards", YOCTO),
+        _c("locked", "u128", "not released or not vested yet; venear: locked for veNEAR", YOCTO),
+        _c("pending", "u128", "venear: being unlocked until `unlock_time`", YOCTO),
+        _c("unvested", "u128", "lockup: not vested yet; missing if the schedule is private", YOCTO),
+        _c("liquid", "u128", "what the owner can transfer from the contract now", YOCTO),
+        _c(
+            "vesting",
+            "str",
+            "lockup: None, VestingSchedule, VestingHash (private), Terminating, or a later kind",
+        ),
+        _c("vesting_start", "time", "lockup: start of a public vesting schedule"),
+        _c("vesting_cliff", "time", "lockup: time before which nothing vests"),
+        _c("vesting_end", "time", "lockup: time at which everything has vested"),
+        _c("unlock_time", "time", "venear: time at which `pending` can be unlocked"),
+    ),
+    "exposure": _EXPOSURE,
+    "exposure_lockups": (
+        *_EXPOSURE,
+        _c("sources", "object", "indexed, lockup, venear or liquid: sources that count, a list"),
     ),
     "history": (
         _ACCOUNT,

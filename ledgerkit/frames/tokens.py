@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     Entries = list[list[tuple[str, int | None]]]
 
 _MAX_SYMBOL = 64
+# The indexer sends null for a balance that is not indexed yet, "" for a failed contract call.
+BALANCE_STATUSES = {None: "pending", "": "broken"}
 
 CLASSES = {  # by whether there are pools, and liquid staking tokens
     (True, True): "mixed",
@@ -131,11 +133,9 @@ def ft_columns(responses: Sequence[rest.FungibleTokens | rest.Full]) -> dict[str
 
 
 def _balances(texts: Sequence[str | None]) -> dict[str, Any]:
-    """Return balance and status: null is not indexed yet, "" is a failed contract call."""
-    statuses = {None: "pending", "": "broken"}
     return {
         "balance": [text or None for text in texts],
-        "status": [statuses.get(text, "ok") for text in texts],
+        "status": [BALANCE_STATUSES.get(text, "ok") for text in texts],
     }
 
 
@@ -205,7 +205,7 @@ def _text(value: Any) -> str | None:
 
 
 class PoolRow(NamedTuple):
-    """A staking pool of an account; `source` is ``indexed``, ``asked`` or ``lockup``."""
+    """A staking pool of an account, or a liquid token; `source` as in the frame of positions."""
 
     account_id: str | None
     pool_id: str
@@ -243,20 +243,34 @@ class Position(NamedTuple):
     """The position of an account in a pool; amounts are None if the contract is not a pool."""
 
     status: str
-    staked: str | None = None
-    unstaked: str | None = None
+    staked: int | None = None
+    unstaked: int | None = None
     can_withdraw: bool | None = None
+    tokens: int | None = None  # balance of a liquid token
 
 
-def staking_positions(rows: Sequence[PoolRow], positions: Sequence[Position]) -> pd.DataFrame:
-    """Build the frame of positions in staking pools, typed as `schema("staking_positions")`."""
-    columns = pool_columns(rows) | {
-        "staked": [p.staked for p in positions],
-        "unstaked": [p.unstaked for p in positions],
-        "can_withdraw": [p.can_withdraw for p in positions],
-        "status": [p.status for p in positions],
-        "source": [row.source for row in rows],
-    }
+class Stake(NamedTuple):
+    """A row of a staking pool with the position there."""
+
+    row: PoolRow
+    position: Position
+
+    @property
+    def total(self) -> int | None:
+        """The staked and unstaked yoctoNEAR; None if unknown."""
+        staked, unstaked = self.position.staked, self.position.unstaked
+        return None if staked is None or unstaked is None else staked + unstaked
+
+    def replace_status(self, status: str) -> Stake:
+        """Return the same stake with another status."""
+        return Stake(self.row, self.position._replace(status=status))
+
+
+def staking_positions(stakes: Sequence[Stake]) -> pd.DataFrame:
+    """Build the frame of stakes, typed as `schema("staking_positions")`."""
+    rows, positions = [stake.row for stake in stakes], [stake.position for stake in stakes]
+    columns = pool_columns(rows) | {"source": [row.source for row in rows]}
+    columns |= {name: [getattr(p, name) for p in positions] for name in Position._fields}
     return build.build_frame("staking_positions", columns)
 
 
@@ -271,6 +285,21 @@ def exposure(
 ) -> pd.DataFrame:
     """Build the exposure frame; with `stakes`, pools and tokens with an amount of 0 are ignored."""
     return build.build_frame("exposure", exposure_columns(responses, liquid, stakes))
+
+
+def exposure_lockups(frame: pd.DataFrame, rows: Sequence[PoolRow]) -> pd.DataFrame:
+    """Add the sources of the pools and tokens that count to an exposure frame."""
+    sources: dict[str | None, dict[str, None]] = {}
+    for row in rows:
+        sources.setdefault(row.account_id, {})[row.source] = None
+    columns: dict[str, Any] = {
+        column.name: frame[column.name].array for column in SCHEMAS["exposure"]
+    }
+    columns["sources"] = [
+        [*sources.get(account_id, ()), *(["liquid"] if tokens else [])]
+        for account_id, tokens in zip(frame["account_id"], frame["liquid_tokens"], strict=True)
+    ]
+    return build.build_frame("exposure_lockups", columns)
 
 
 def exposure_columns(

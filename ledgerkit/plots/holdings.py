@@ -237,11 +237,11 @@ def staking(positions: pd.DataFrame, *, ax: Axes | None = None, title: str | Non
     >>> ledger = lk.connect("local")
     >>> ax = lk.plots.staking(lk.staking("bob.near", positions=True))
     >>> ax.get_title(loc="left")
-    '350.00 NEAR in staking pools'
+    '350.00 NEAR in stakes'
     """
     rows = canvas.read_rows(positions, _POSITIONS, "lk.staking(..., positions=True)")
     has_several = len({row[0] for row in rows}) > 1
-    known_bars = [_stake_bar(row, with_account=has_several) for row in rows if None not in row[2:4]]
+    known_bars = [_stake_bar(row, with_account=has_several) for row in rows if row[2] is not None]
     bars = sorted((bar for bar in known_bars if bar.total), key=lambda bar: -bar.total)
     total = units.near_amount(sum(bar.total for bar in bars))
     bars, smaller = bars[:_MAX_POOLS], bars[_MAX_POOLS:]
@@ -255,13 +255,14 @@ def staking(positions: pd.DataFrame, *, ax: Axes | None = None, title: str | Non
     if not bars:
         return canvas.draw_empty(ax, positions, "no stake", *notes)
     handles = _draw_stake(ax, bars)
-    canvas.finish(ax, positions, title or f"{total} in staking pools", handles=handles, notes=notes)
+    canvas.finish(ax, positions, title or f"{total} in stakes", handles=handles, notes=notes)
     return ax
 
 
 def _stake_bar(row: tuple[Any, ...], *, with_account: bool) -> _Bar:
     account_id, pool_id, staked, unstaked, can_withdraw = row
     names = [account_id, pool_id] if with_account else [pool_id]
+    unstaked = unstaked or 0  # missing in a liquid token
     withdrawable = int(unstaked) if can_withdraw else 0
 
     def label(limit: int) -> str:

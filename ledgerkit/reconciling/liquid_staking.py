@@ -6,10 +6,15 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from ledgerkit import validation
-from ledgerkit.api import rpc
 from ledgerkit.reconciling.rewards import Holding, compute_rewards, read_at_epochs
 from ledgerkit.tracing.token_standards import FUNGIBLE
-from ledgerkit.verbs.readings import amount, token_reading_call, unless_refused
+from ledgerkit.verbs.readings import (
+    ONE_TOKEN,
+    RATE_METHODS,
+    amount,
+    rate_call,
+    token_reading_call,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -19,13 +24,6 @@ if TYPE_CHECKING:
     from ledgerkit.ledger import Ledger
     from ledgerkit.reconciling.model import Block, Entry, Gap, Reward
     from ledgerkit.reconciling.rewards import StakeReading
-    from ledgerkit.validation import BlockReference
-
-# The view methods that return the value of 10^24 smallest units in yoctoNEAR.
-# Source: ref-finance/ref-contracts, `ref-exchange/src/rated_swap`: LiNEAR and rNEAR have ft_price,
-# stNEAR get_st_near_price, NearX get_nearx_price.
-_RATE_METHODS = ("ft_price", "get_st_near_price", "get_nearx_price")
-_ONE = 10**24
 
 
 def liquid_gains(  # noqa: PLR0917 - an account and a period, as everywhere
@@ -77,14 +75,10 @@ def _is_gain(
 
 def _rate_method(ledger: Ledger, contract_id: str, stop: Block) -> str | None:
     """Return the method that returns a token's rate; None if it or the contract is missing."""
-    calls = [_rate_call(contract_id, method, stop.reference) for method in _RATE_METHODS]
+    calls = [rate_call(contract_id, method, stop.reference) for method in RATE_METHODS]
     results = ledger.send_many(calls, progress=False)
-    by_method = zip(_RATE_METHODS, results, strict=True)
+    by_method = zip(RATE_METHODS, results, strict=True)
     return next((method for method, result in by_method if result is not None), None)
-
-
-def _rate_call(contract_id: str, method: str, at: BlockReference) -> Call[chain.CallResult | None]:
-    return unless_refused(rpc.call_function(contract_id, method, b"{}", at))
 
 
 def _rate(result: chain.CallResult, contract_id: str) -> int:
@@ -103,7 +97,7 @@ def _read_values(
     calls: list[Call[Any]] = [
         token_reading_call(account_id, contract_id, block) for block in blocks
     ]
-    calls += [_rate_call(contract_id, method, block) for block in blocks]
+    calls += [rate_call(contract_id, method, block) for block in blocks]
     results: list[Any] = ledger.send_many(calls, label="rates")
     values: list[Holding | None] = []
     for reading, result in zip(results[: len(blocks)], results[len(blocks) :], strict=True):
@@ -111,7 +105,7 @@ def _read_values(
         if not balance or result is None:
             values.append(Holding(0, 0) if balance == 0 else None)
         else:
-            values.append(Holding(balance * _rate(result, contract_id) // _ONE, balance))
+            values.append(Holding(balance * _rate(result, contract_id) // ONE_TOKEN, balance))
     return values
 
 
@@ -125,7 +119,7 @@ def _value_flows(
     """
     heights = list(dict.fromkeys(entry.block_height for entry in flows))
     blocks = map(validation.block_reference, heights)
-    calls = [_rate_call(contract_id, method, block) for block in blocks]
+    calls = [rate_call(contract_id, method, block) for block in blocks]
     results = ledger.send_many(calls, progress=False)
     rates = {
         height: _rate(result, contract_id)
@@ -139,5 +133,5 @@ def _value_flows(
 
 def _value(change: int, rate: int) -> int:
     """Return the value of a change, rounded towards zero."""
-    value = abs(change) * rate // _ONE
+    value = abs(change) * rate // ONE_TOKEN
     return value if change > 0 else -value

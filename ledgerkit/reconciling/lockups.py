@@ -1,10 +1,9 @@
-"""Rewards of the lockup contract of an account, which stakes on behalf of its owner."""
+"""Rewards of the lockup contracts of an account, which stake on behalf of their owner."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ledgerkit.api import rpc
 from ledgerkit.errors import LedgerError
 from ledgerkit.reconciling.listing import available_documents, indexed_entry
 from ledgerkit.reconciling.model import NEAR
@@ -14,8 +13,7 @@ from ledgerkit.reconciling.rewards import listed_pools, read_rewards
 from ledgerkit.reconciling.stakes import pool_test, stake_entries, stake_of_transfer
 from ledgerkit.tracing.trace import Trace
 from ledgerkit.verbs.account_history import selected_transfers, transaction_rows
-from ledgerkit.verbs.readings import unless_refused
-from ledgerkit.verbs.tokens import lockup_id
+from ledgerkit.verbs.lockups import lockup_ids, read_selections
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -24,41 +22,34 @@ if TYPE_CHECKING:
     from ledgerkit.ledger import Ledger
     from ledgerkit.reconciling.model import Block, Entry, Reward
     from ledgerkit.reconciling.stakes import PoolTest
+    from ledgerkit.verbs.lockups import Selection
 
 
 def lockup_rewards(
     ledger: Ledger, owner_id: str, start: Block, stop: Block, *, progress: bool = True
 ) -> list[Reward]:
-    """Read the rewards of an owner's lockup contract; none if there is no such contract."""
-    account_id = lockup_id(owner_id)
-    if ledger.network.name == "testnet" or not _exists(ledger, account_id, stop):
-        return []
-    selected = [_selected_pool(ledger, account_id, block) for block in (start, stop)]
-    pools = [*listed_pools(ledger, account_id), *filter(None, selected)]
-    flows = [*_stake_flows(ledger, account_id, start, stop, pool_test(pools))]
-    pools += [entry.counterparty_id for entry in flows if entry.counterparty_id]
-    reader = BalanceReader(ledger, account_id, progress=progress)
-    return read_rewards(ledger, account_id, pools, start, stop, flows, reader)
+    """Read the rewards of an owner's lockup contracts; none if there is no such contract."""
+    rewards = []
+    for account_id in lockup_ids(ledger.network, owner_id).values():
+        selected = [_select(ledger, account_id, block) for block in (stop, start)]
+        if selected[0].status != "no_account":
+            pools = [
+                *listed_pools(ledger, account_id),
+                *(pool_id for _, pool_id in selected if pool_id),
+            ]
+            flows = [*_stake_flows(ledger, account_id, start, stop, pool_test(pools))]
+            pools += [entry.counterparty_id for entry in flows if entry.counterparty_id]
+            reader = BalanceReader(ledger, account_id, progress=progress)
+            rewards += read_rewards(ledger, account_id, pools, start, stop, flows, reader)
+    return rewards
 
 
-def _exists(ledger: Ledger, account_id: str, block: Block) -> bool:
-    call = unless_refused(rpc.view_account(account_id, block.reference))
-    # `send` would warn if the embedded ledger has no such account, which is the usual case.
-    [[state]] = ledger.stream([call])
-    if isinstance(state, LedgerError):
-        raise state
-    return state is not None
-
-
-def _selected_pool(ledger: Ledger, account_id: str, block: Block) -> str | None:
-    # Source: near/core-contracts, `lockup/src/getters.rs`.
-    method = "get_staking_pool_account_id"
-    call = rpc.call_function(account_id, method, b"{}", block.reference)
-    result = ledger.send(unless_refused(call))
-    if result is None:
-        return None  # not deployed yet, or replaced by its owner
-    pool_id: str | None = rpc.result_json(result, str | None, f"{method} of {account_id}")
-    return pool_id
+def _select(ledger: Ledger, account_id: str, block: Block) -> Selection:
+    """Return the pool that a lockup contract had selected after a block."""
+    [selection] = read_selections(ledger, [account_id], block.reference)
+    if isinstance(selection, LedgerError):
+        raise selection
+    return selection
 
 
 def _stake_flows(

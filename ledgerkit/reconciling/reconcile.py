@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from ledgerkit.errors import LedgerError
 from ledgerkit.reconciling.balances import read_balances
 from ledgerkit.reconciling.model import Gap
+from ledgerkit.tracing.token_standards import FUNGIBLE
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
 _MAX_READINGS = 50_000
 _TOO_MANY = f"not searched further after {_MAX_READINGS:,} readings"
 _UNREADABLE = "the contract does not return a balance there"
+# Source: houseofstake/house-of-stake-contracts, `common/src/venear.rs`.
+_GROWING = "veNEAR grows every second, without events"
 _NO_SOURCE = "no source names a cause"
 
 
@@ -38,6 +41,11 @@ class BalanceReader:
         self._ledger, self._account_id, self.progress = ledger, account_id, progress
         self._points: dict[int, Point] = {}
         self._balances: dict[tuple[str, int], int | None] = {}
+
+    @property
+    def growing_asset(self) -> str:
+        """The token whose balance changes in nearly every block, on networks that have it."""
+        return f"{FUNGIBLE}:{self._ledger.network.venear_id}"
 
     @property
     def n_readings(self) -> int:
@@ -138,7 +146,11 @@ def find_gaps(
         ends = start_height, stop_height
         low, high = (_difference(reader, asset_sums, asset, height) for height in ends)
         if low is not None and high is not None:  # the totals report an unknown balance
-            open_intervals.append(_Interval(asset, *ends, low, high))
+            interval = _Interval(asset, *ends, low, high)
+            if asset != reader.growing_asset:
+                open_intervals.append(interval)
+            elif low != high:
+                gaps.append(_gap(interval, _GROWING))
     while open_intervals:
         open_intervals = [
             interval

@@ -64,6 +64,12 @@ class EmbeddedLedger(Source):
         tokens = self.world.summary.contracts.get("liquid", ())
         return (tokens,) if isinstance(tokens, str) else tuple(tokens)
 
+    @property
+    def venear_id(self) -> str | None:
+        """The veNEAR contract of the world, if there is one."""
+        contract_id = self.world.summary.contracts.get("venear")
+        return contract_id if isinstance(contract_id, str) else None
+
     def open(self, sleep: Callable[[float], None]) -> Connections:
         """Open connections for one ledger; other ledgers may use the world, too."""
         return _EmbeddedConnections(self.gateway, sleep)

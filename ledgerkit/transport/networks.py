@@ -61,7 +61,7 @@ _NAME = re.compile(r"\w[\w. -]{0,23}")  # shorter than an API key
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Network:
-    """The addresses of one network, and its liquid staking tokens."""
+    """The addresses of one network, its liquid staking tokens, and its veNEAR contract."""
 
     name: str
     rpc_url: str | None = None
@@ -73,6 +73,7 @@ class Network:
     blocks_url: str | None = None
     kv_url: str | None = None
     archive_urls: tuple[tuple[int | None, str], ...] = ()  # a height and the archive below it
+    venear_id: str | None = None  # the contract that creates House-of-Stake lockups
 
     @property
     def addresses(self) -> dict[Surface, str]:
@@ -137,6 +138,9 @@ PRESETS = {
         blocks_url="https://mainnet.neardata.xyz",
         archive_urls=_MAINNET_ARCHIVES,
         kv_url="https://kv.main.fastnear.com",
+        # Source: voteagora/agora-near, src/lib/contractConstants.ts, the environment "prod"; and
+        # voteagora/near-deployment-guides, MAINNET.md.
+        venear_id="venear.dao",
     ),
     "testnet": Network(
         "testnet",

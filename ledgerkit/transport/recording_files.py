@@ -50,6 +50,7 @@ class RecordedNetwork(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=
     urls: dict[Surface, str]
     liquid_tokens: tuple[str, ...] = ()
     archive_urls: tuple[tuple[int | None, str], ...] = ()
+    venear_id: str | None = None
 
 
 class _Version(msgspec.Struct):

@@ -164,7 +164,9 @@ def recorded_network(network: Network) -> RecordedNetwork:
     for surface, url in network.addresses.items():
         parts = urlsplit(url)
         urls[surface] = f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}"
-    return RecordedNetwork(network.name, urls, network.liquid_tokens, network.archive_urls)
+    return RecordedNetwork(
+        network.name, urls, network.liquid_tokens, network.archive_urls, network.venear_id
+    )
 
 
 def replayed_network(path: Path, recorded: RecordedNetwork) -> Network:
@@ -180,5 +182,6 @@ def replayed_network(path: Path, recorded: RecordedNetwork) -> Network:
         recorded.name,
         liquid_tokens=recorded.liquid_tokens,
         archive_urls=recorded.archive_urls,
+        venear_id=recorded.venear_id,
         **urls,
     )

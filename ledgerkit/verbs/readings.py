@@ -23,6 +23,11 @@ _NO_CONTRACT = (
     errors.NoContractCodeError,
     errors.NoGlobalContractCodeError,
 )
+# The view methods that return the value of 10^24 smallest units of a token in yoctoNEAR.
+# Source: ref-finance/ref-contracts, `ref-exchange/src/rated_swap`: LiNEAR and rNEAR have ft_price,
+# stNEAR get_st_near_price, NearX get_nearx_price.
+RATE_METHODS = ("ft_price", "get_st_near_price", "get_nearx_price")
+ONE_TOKEN = 10**24
 # Only these errors mean that a view call has no result: no contract, or the contract refuses.
 REFUSED = (errors.ContractError, errors.UnknownAccountError)
 
@@ -135,6 +140,11 @@ def _contract_call(
             return Reading(failed_status)
 
     return reading_call(call, read)
+
+
+def rate_call(contract_id: str, method: str, at: BlockReference) -> Call[chain.CallResult | None]:
+    """Build the call for the rate of a liquid staking token; None if there is no such method."""
+    return unless_refused(rpc.call_function(contract_id, method, b"{}", at))
 
 
 def reading_call(call: Call[Any], read: Callable[[Response], Reading]) -> Call[Reading]:

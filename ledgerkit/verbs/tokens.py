@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from functools import partial
-from hashlib import sha256
 from itertools import product
 from typing import TYPE_CHECKING, Any, overload
 
@@ -12,10 +12,12 @@ from ledgerkit.api import rest, rpc
 from ledgerkit.api.models import chain
 from ledgerkit.api.models import rest as rest_models
 from ledgerkit.frames import tokens as token_frames
-from ledgerkit.frames.tokens import PoolRow, Position
+from ledgerkit.frames.tokens import PoolRow, Position, Stake
+from ledgerkit.units import U128_MAX
 from ledgerkit.verbs import readings
 from ledgerkit.verbs.declaring import verb
 from ledgerkit.verbs.fetching import Fetcher, read_frame, sourced_frame
+from ledgerkit.verbs.lockups import lockup_ids, lockup_pools, lockup_sources
 from ledgerkit.verbs.nft_pages import NftPages
 
 if TYPE_CHECKING:
@@ -33,10 +35,8 @@ if TYPE_CHECKING:
 
 _PAGE = 50
 _MAX_PAGE = 1000
-_DIGEST_BYTES = 20
 _BALANCE_SOURCE = "view call ft_balance_of"
 _HOLDERS_SOURCE = "GET /v1/ft/{contract_id}/top"
-_LOCKUP_FACTORY = "lockup.near"
 
 
 @overload
@@ -442,7 +442,6 @@ def staking(
     *,
     positions: bool = False,
     pools: Iterable[str] = (),
-    lockups: bool = False,
     **options: Unpack[Raising],
 ) -> pd.DataFrame: ...
 @overload
@@ -451,7 +450,6 @@ def staking(
     *,
     positions: bool = False,
     pools: Iterable[str] = (),
-    lockups: bool = False,
     **options: Unpack[Collecting],
 ) -> tuple[pd.DataFrame, pd.DataFrame]: ...
 @verb
@@ -460,43 +458,45 @@ def staking(
     *,
     positions: bool = False,
     pools: Iterable[str] = (),
-    lockups: bool = False,
     on_error: OnError = "raise",
     progress: bool = True,
     ledger: Ledger | None = None,
 ) -> FrameResult:
     """
-    Return the staking pools of accounts, and their positions there.
+    Return the staking pools of accounts, or all that they stake in any way.
 
     Parameters
     ----------
     positions
-        Read the current stake from each pool. Without it the frame only lists the
+        Read the current stakes: with each pool; of the accounts' lockup contracts, below
+        lockup.near and of House of Stake, with the `source` ``lockup`` and ``venear``; and in
+        liquid staking tokens, with the `source` ``liquid``. Without it the frame only lists the
         pools that an account delegated to at any time.
     pools
         Additional pools to read, since the indexer's list may be incomplete; implies
         `positions`.
-    lockups
-        Add the pools of the accounts' lockup contracts, with the `source` ``lockup``; implies
-        `positions`. A lockup contract is a separate account, so its stake is missing otherwise.
-        Costs one more request per account.
 
     Returns
     -------
     pools
         One row per account and pool, typed as `schema("staking")` or
-        `schema("staking_positions")`; amounts are exact yoctoNEAR.
+        `schema("staking_positions")`; amounts are exact yoctoNEAR. The worth of liquid tokens is
+        that of their contract's own price, and missing without one.
 
     Raises
     ------
     LedgerError
-        If an account or a pool could not be read.
+        If an account, a lockup contract or a pool could not be read.
 
     Notes
     -----
-    Source: GET /v1/account/{account_id}/staking; positions from the view method
-    get_account. The account of a lockup contract is derived from its owner's, as by the factory
-    lockup.near on mainnet.
+    Source: GET /v1/account/{account_id}/staking. Positions come from GET
+    /v1/account/{account_id}/full and the view methods get_account of pools,
+    get_staking_pool_account_id of lockup contracts, and ft_price or its like of tokens. They
+    cost, per account, a request to the REST API, a request to a node for each kind of lockup
+    contract, one for each pool, and for a lockup contract that exists another one to the REST API.
+    Lockup contracts are not read on testnet, where their accounts are not known; ``attrs["notes"]``
+    says so.
 
     Examples
     --------
@@ -506,84 +506,113 @@ def staking(
        account_id            pool_id                       staked
     0  alice.near   east.poolv1.near                    123456789
     1  alice.near  north.poolv1.near  150000000000000000123456789
-    2    bob.near  north.poolv1.near  250000000000000000123456789
-    3    bob.near  south.poolv1.near   25000000000000000123456789
+    2  alice.near        liquid.near    3500000000000000000000000
+    3    bob.near  north.poolv1.near  250000000000000000123456789
+    4    bob.near  south.poolv1.near   25000000000000000123456789
     """
     fetcher = Fetcher(client.current(ledger), on_error, progress)
     account_ids = validation.account_ids(account_ids)
     extra_pools = validation.account_id_list(pools, "pools")
-    validation.flag(positions, "positions")
-    _check_lockups(lockups, fetcher.ledger)
-    fetched = fetcher.fetch({name: rest.staking(name) for name in account_ids}, "staking")
+    has_positions = validation.flag(positions, "positions") or bool(extra_pools)
+    network = fetcher.ledger.network
+    has_tokens = has_positions and bool(network.liquid_tokens)
+    read: Callable[[str], Call[Any]] = rest.full if has_tokens else rest.staking
+    fetched = fetcher.fetch({name: read(name) for name in account_ids}, "staking")
+    source = f"GET /v1/account/{{account_id}}/{'full' if has_tokens else 'staking'}"
     unknown_ids = fetcher.warn_of_unknown({name: bool(r.pools) for name, r in fetched})
-    source = "GET /v1/account/{account_id}/staking"
-    if not (positions or extra_pools or lockups):
+    if not has_positions:
         frame = fetcher.frame(fetched, token_frames.staking, "the staking pools")
         return fetcher.result(frame, source)
     rows = token_frames.pool_rows([response for _, response in fetched], extra_pools)
-    if lockups:
-        order = {account_id: number for number, account_id in enumerate(account_ids)}
-        rows += _lockup_rows(fetcher, account_ids)
-        rows.sort(key=lambda row: order[row.account_id or ""])
-    read_rows, read_positions = _read_positions(fetcher, rows)
-    read_positions = [
-        position._replace(status="not_indexed")
-        if row.account_id in unknown_ids and _stake(position) == 0
-        else position
-        for row, position in zip(read_rows, read_positions, strict=True)
+    rows += lockup_pools(fetcher, [account_id for account_id, _ in fetched])
+    stakes = [
+        stake.replace_status("not_indexed")
+        if stake.row.source == "asked" and stake.row.account_id in unknown_ids and stake.total == 0
+        else stake
+        for stake in _read_stakes(fetcher, rows)
     ]
-    frame = token_frames.staking_positions(read_rows, read_positions)
-    return fetcher.result(frame, source + ", view call get_account")
+    if has_tokens:
+        stakes += _liquid_stakes(fetcher, [response for _, response in fetched])
+    order = {account_id: number for number, account_id in enumerate(account_ids)}
+    stakes.sort(key=lambda stake: order[stake.row.account_id or ""])
+    frame = token_frames.staking_positions(stakes)
+    is_partial = not lockup_sources(network)
+    notes = [f"lockup contracts are not known on {network.name}"] if is_partial else None
+    return fetcher.result(frame, source + ", view call get_account", notes=notes)
 
 
-def lockup_id(owner_id: str) -> str:
-    """Return the account of an owner's lockup contract, whether or not there is one."""
-    # Source: near/core-contracts, `lockup-factory/src/lib.rs`, `create`. On testnet wallets do not
-    # agree on a factory.
-    return f"{sha256(owner_id.encode()).digest()[:_DIGEST_BYTES].hex()}.{_LOCKUP_FACTORY}"
-
-
-def _check_lockups(value: object, ledger: Ledger) -> None:
-    if validation.flag(value, "lockups") and ledger.network.name == "testnet":
-        rule = "False on testnet, where the account of a lockup contract is not known"
-        raise errors.InvalidRequestError.refuse("lockups", value, rule)
-
-
-def _lockup_rows(fetcher: Fetcher, owner_ids: Sequence[str]) -> list[PoolRow]:
-    """List the pools of the lockup contracts of accounts; most accounts have none."""
-    calls = (rest.staking(lockup_id(owner_id)) for owner_id in owner_ids)
-    # `send_many` would warn if the embedded ledger has no such account, which is the usual case.
-    responses = [response for batch in fetcher.ledger.stream(calls) for response in batch]
-    return [
-        PoolRow(owner_id, pool.pool_id, pool.last_update_block_height, "lockup")
-        for owner_id, response in fetcher.succeeded(owner_ids, responses)
-        for pool in response.pools or ()
+def _liquid_stakes(fetcher: Fetcher, responses: Sequence[rest_models.Full]) -> list[Stake]:
+    """Return the liquid staking tokens of accounts, worth what their contracts' rates say."""
+    liquid_ids = fetcher.ledger.network.liquid_tokens
+    tokens = [
+        (response.account_id or "", token)
+        for response in responses
+        for token in response.tokens or ()
+        if token.contract_id in liquid_ids and token.balance != "0"
     ]
+    rates = _read_rates(fetcher, list({token.contract_id for _, token in tokens}))
+    stakes = []
+    for account_id, token in tokens:
+        row = PoolRow(account_id, token.contract_id, token.last_update_block_height, "liquid")
+        try:
+            position = _liquid_position(token.balance, rates[token.contract_id])
+        except errors.LedgerError as error:
+            fetcher.fail(f"{account_id} in {token.contract_id}", error)
+        else:
+            stakes.append(Stake(row, position))
+    return stakes
 
 
-def _read_positions(
-    fetcher: Fetcher, rows: Sequence[PoolRow]
-) -> tuple[list[PoolRow], list[Position]]:
-    """Read the position in each pool; a pool that could not be read is a failure, not a row."""
+def _liquid_position(text: str | None, rate: int | errors.LedgerError | None) -> Position:
+    """Return the worth of tokens at a rate; raise if either could not be read."""
+    status = token_frames.BALANCE_STATUSES.get(text)
+    if status is not None:
+        return Position(status)
+    balance = readings.integer(text or "", "the balance of a liquid staking token")
+    if isinstance(rate, errors.LedgerError):
+        raise rate
+    worth = U128_MAX + 1 if rate is None else balance * rate // readings.ONE_TOKEN
+    if worth > U128_MAX:
+        return Position("no_rate", tokens=balance)
+    return Position("ok", worth, tokens=balance)
+
+
+def _read_rates(
+    fetcher: Fetcher, contract_ids: Sequence[str]
+) -> dict[str, int | errors.LedgerError | None]:
+    """Read the rates of liquid staking tokens; None if the contract states none."""
     final = validation.block_reference("final")
+    requests = [(name, method) for name in contract_ids for method in readings.RATE_METHODS]
+    calls: list[Call[Any]] = [readings.rate_call(*request, final) for request in requests]
+    rates: dict[str, int | errors.LedgerError | None] = dict.fromkeys(contract_ids)
+    for (name, _), result in zip(requests, fetcher.send(calls, "rates"), strict=True):
+        if isinstance(result, errors.LedgerError):
+            rates[name] = result
+        elif result is not None and rates[name] is None:
+            with suppress(errors.DecodeError):
+                rates[name] = readings.amount(result, f"the rate of {name}")
+    return rates
+
+
+def _read_stakes(fetcher: Fetcher, rows: Sequence[PoolRow]) -> list[Stake]:
+    """Read the position in each pool; a pool that could not be read is a failure, not a row."""
+    network, final = fetcher.ledger.network, validation.block_reference("final")
     requests = []
     for row in rows:
         account_id = row.account_id or ""
-        staker_id = lockup_id(account_id) if row.source == "lockup" else account_id
+        staker_id = lockup_ids(network, account_id).get(row.source, account_id)
         args = validation.json_args({"account_id": staker_id})
         requests.append(rpc.call_function(row.pool_id, "get_account", args, final))
     collector = Fetcher(fetcher.ledger, "collect", fetcher.progress)
     results: list[Any] = collector.send(requests, "positions")
-    read_rows: list[PoolRow] = []
-    positions: list[Position] = []
+    stakes = []
     for row, result in zip(rows, results, strict=True):
         position = _position(result, row.pool_id)
         if isinstance(position, Position):
-            read_rows.append(row)
-            positions.append(position)
+            stakes.append(Stake(row, position))
         else:
             fetcher.fail(f"{row.account_id} in {row.pool_id}", position)
-    return read_rows, positions
+    return stakes
 
 
 def _position(result: Any, pool_id: str) -> Any:
@@ -596,7 +625,7 @@ def _position(result: Any, pool_id: str) -> Any:
         decoded = readings.staking_position(result, f"get_account of {pool_id}")
     except errors.DecodeError:
         return Position("not_a_pool")
-    staked, unstaked = str(decoded.staked_balance), str(decoded.unstaked_balance)
+    staked, unstaked = int(decoded.staked_balance), int(decoded.unstaked_balance)
     return Position("ok", staked, unstaked, decoded.can_withdraw)
 
 
@@ -640,15 +669,16 @@ def exposure(
         Ignore pools and tokens whose amount is known to be zero. The current stake is
         then read from each pool. Unknown amounts count.
     lockups
-        Count the pools of the accounts' lockup contracts too. Otherwise an account that stakes
-        only through its lockup contract has no visible position. Costs one more request per
-        account.
+        Count the pools of the accounts' lockup contracts too, below lockup.near and of House of
+        Stake. Otherwise an account that stakes only through them has no visible position. Costs
+        a request per account for each kind of contract.
 
     Returns
     -------
     exposure
-        One row per account, typed as `schema("exposure")`: the class, and the pools and
-        tokens that count. An account that the indexer does not know has no visible position
+        One row per account, typed as `schema("exposure")`, or with `lockups` as
+        `schema("exposure_lockups")`, which names the sources: the class, and the pools and tokens
+        that count. An account that the indexer does not know has no visible position
         either; its `status` is not_indexed and its counts are missing.
 
     Raises
@@ -658,8 +688,8 @@ def exposure(
 
     Notes
     -----
-    Source: GET /v1/account/{account_id}/full; with `nonzero` also the view method
-    get_account.
+    Source: GET /v1/account/{account_id}/full; with `nonzero` also the view method get_account;
+    with `lockups` also get_staking_pool_account_id of lockup contracts.
 
     Examples
     --------
@@ -676,17 +706,25 @@ def exposure(
     account_ids = validation.account_ids(account_ids)
     liquid_ids = resolve_liquid_tokens(fetcher.ledger, liquid_tokens)
     validation.flag(nonzero, "nonzero")
-    _check_lockups(lockups, fetcher.ledger)
+    network = fetcher.ledger.network
+    if validation.flag(lockups, "lockups") and not lockup_sources(network):
+        rule = f"False on {network.name}, where the accounts of lockup contracts are not known"
+        raise errors.InvalidRequestError.refuse("lockups", lockups, rule)
     fetched = fetcher.fetch({name: rest.full(name) for name in account_ids}, "exposure")
     rows = token_frames.pool_rows([response for _, response in fetched])
     if lockups:
-        rows += _lockup_rows(fetcher, [account_id for account_id, _ in fetched])
+        rows += lockup_pools(fetcher, [account_id for account_id, _ in fetched])
         _set_pools(fetched, rows)
     stakes = _read_stakes(fetcher, rows) if nonzero else None
     failed = {subject.partition(" in ")[0] for subject, _ in fetcher.failures}
     fetched = [item for item in fetched if item[0] not in failed]
-    build = partial(token_frames.exposure, liquid=liquid_ids, stakes=stakes)
+    amounts = None if stakes is None else _total_stakes(stakes)
+    build = partial(token_frames.exposure, liquid=liquid_ids, stakes=amounts)
     frame = fetcher.frame(fetched, build, "the state and holdings")
+    if lockups:
+        if stakes is not None:
+            rows = [stake.row for stake in stakes if stake.total != 0]
+        frame = token_frames.exposure_lockups(frame, rows)
     return fetcher.result(frame, "GET /v1/account/{account_id}/full")
 
 
@@ -710,21 +748,13 @@ def _set_pools(fetched: Sequence[tuple[str, rest_models.Full]], rows: Sequence[P
         response.pools = list(pools.get(account_id, {}).values())
 
 
-def _read_stakes(
-    fetcher: Fetcher, rows: Sequence[PoolRow]
-) -> dict[tuple[str | None, str], int | None]:
-    """Read the stake of each account in each pool, including its lockup contract."""
-    stakes: dict[tuple[str | None, str], int | None] = {}
-    for row, position in zip(*_read_positions(fetcher, rows), strict=True):
-        parts = stakes.get(row[:2], 0), _stake(position)
-        stakes[row[:2]] = None if None in parts else sum(filter(None, parts))
-    return stakes
-
-
-def _stake(position: Position) -> int | None:
-    if position.staked is None or position.unstaked is None:
-        return None
-    return int(position.staked) + int(position.unstaked)
+def _total_stakes(stakes: Sequence[Stake]) -> dict[tuple[str | None, str], int | None]:
+    """Add up the stakes of each account in each pool, including its lockup contracts."""
+    totals: dict[tuple[str | None, str], int | None] = {}
+    for stake in stakes:
+        parts = totals.get(stake.row[:2], 0), stake.total
+        totals[stake.row[:2]] = None if None in parts else sum(filter(None, parts))
+    return totals
 
 
 @verb

@@ -37,7 +37,8 @@ _MAX_SENT = 48 * 2**20  # bytes
 _LEADING = {  # columns of each schema that a person looks for, before all others
     "ft": "account_id contract_id balance status",
     "ft_metadata": "account_id contract_id balance status symbol",
-    "staking_positions": "account_id pool_id staked unstaked can_withdraw status",
+    "lockups": "account_id source liquid locked unvested pending deposited staking_pool_id status",
+    "staking_positions": "account_id pool_id source staked unstaked can_withdraw status",
     "history": "account_id view contract_id time status balance locked staked unstaked",
     "keys": "account_id public_key permission receiver_id method_names allowance is_unlimited",
     "transactions": "tx_hash signer_id receiver_id actions method_name deposit gas_attached",

@@ -17,6 +17,8 @@ from ledgerkit.frames.tokens import CLASSES
 from ledgerkit.reconciling import verbs as reconciling
 from ledgerkit.verbs import accounts, tokens
 from ledgerkit.verbs.activity import activity
+from ledgerkit.verbs.lockups import lockup_sources
+from ledgerkit.verbs.lockups import lockups as read_lockups
 from ledgerkit.widgets import _html
 from ledgerkit.widgets._blocks import Block, Content, Page, Plot
 from ledgerkit.widgets._panel import Field, Panel
@@ -45,14 +47,14 @@ _BLOCK = "a height or an ISO time"
 
 class AccountExplorer(Panel):
     """
-    The state, latest transactions, tokens, NFTs and stake of an account.
+    The state, latest transactions, tokens, NFTs, stakes and lockup contracts of an account.
 
     Parameters
     ----------
     account_id
         The initial value of the field.
     details
-        True also calls contracts: for token symbols and amounts, and positions in pools.
+        True also calls contracts: for token symbols and amounts, stakes and lockup contracts.
     ledger
         The ledger to use; None is the session's default at the time of the request.
     """
@@ -77,17 +79,17 @@ class AccountExplorer(Panel):
             values["account_id"], metadata=values["details"], ledger=ledger
         )
         state, ft, staking = snapshot.state, snapshot.ft, snapshot.staking
-        errors, exposure = pd.DataFrame(), None
+        errors, exposure, lockups = pd.DataFrame(), None, pd.DataFrame()
+        collecting: Any = {"on_error": "collect", "progress": False, "ledger": ledger}
+        has_lockups = values["details"] and bool(lockup_sources(ledger.network))
         if values["details"]:
-            staking, errors = tokens.staking(
-                snapshot.account_id,
-                positions=True,
-                on_error="collect",
-                progress=False,
-                ledger=ledger,
-            )
+            staking, errors = tokens.staking(snapshot.account_id, positions=True, **collecting)
+            lockups, unread = _read_lockups(snapshot.account_id, **collecting)
+            errors = pd.concat([errors, unread], ignore_index=True)
         if ledger.network.liquid_tokens:
-            exposure = tokens.exposure(snapshot.account_id, progress=False, ledger=ledger)
+            exposure = tokens.exposure(
+                snapshot.account_id, lockups=has_lockups, progress=False, ledger=ledger
+            )
         frames = {"account": state, "ft": ft, "nft": snapshot.nft, "staking": staking}
         is_token = snapshot.account_id in tokens.known_tokens(ledger)
         pages = [Page("Account", _account_card(state, exposure, is_token=is_token))]
@@ -96,9 +98,7 @@ class AccountExplorer(Panel):
                 snapshot.account_id,
                 limit=_MAX_ACTIVITY,
                 metadata=values["details"],
-                on_error="collect",
-                progress=False,
-                ledger=ledger,
+                **collecting,
             )
             errors = pd.concat([errors, unread], ignore_index=True)
             frames["activity"] = latest
@@ -107,6 +107,10 @@ class AccountExplorer(Panel):
         for title, frame in {"Tokens": ft, "NFTs": snapshot.nft, "Staking": staking}.items():
             rows = frame.drop(columns=_HIDDEN, errors="ignore")
             pages.append(Page(title, Table(rows, name=title.lower())))
+        if len(lockups):
+            frames["lockups"] = lockups
+            rows = lockups.drop(columns="account_id")
+            pages.append(Page("Lockups", Table(rows, name="lockups", slim=True)))
         if exposure is not None:
             frames["exposure"] = exposure
         if len(errors):
@@ -121,6 +125,16 @@ class AccountExplorer(Panel):
             counted = (units.count_text(int(counts[name]), noun) for name, noun in nouns.items())
             sentence += f": {', '.join(counted)}."
         return Content(sentence, state, tuple(pages), frames, snapshot)
+
+
+def _read_lockups(
+    account_id: str, *, ledger: Ledger, **collecting: Any
+) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Return the lockup contracts of an account that exist, and those that were not read."""
+    if not lockup_sources(ledger.network):
+        return pd.DataFrame(), pd.DataFrame()
+    lockups, errors = read_lockups(account_id, ledger=ledger, **collecting)
+    return lockups[lockups["status"] != "no_account"], errors
 
 
 def _account_card(state: pd.DataFrame, exposure: pd.DataFrame | None, *, is_token: bool) -> str:

@@ -19,7 +19,7 @@ from ledgerkit.protocol import FunctionCall, SecretKey, Transaction
 from ledgerkit.reconciling import liquid_staking, lockups, rewards, stakes
 from ledgerkit.reconciling.model import Block, Entry
 from ledgerkit.reconciling.reconcile import BalanceReader
-from ledgerkit.verbs.tokens import lockup_id
+from ledgerkit.verbs.lockups import lockup_id
 from tests.local_transport import LocalTransport
 from tests.lying_services import Hiding
 

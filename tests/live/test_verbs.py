@@ -141,6 +141,15 @@ def test_staking(site: Site) -> None:
     assert set(frame["account_id"]) <= {site.facts.account_id}
 
 
+def test_lockups(site: Site) -> None:
+    """An account has a row for each kind of contract, whether or not it has one."""
+    if site.ledger.network.name == "testnet":
+        pytest.skip("lockup contracts are not known on testnet")
+    frame = lk.lockups(site.facts.account_id, ledger=site.ledger)
+    assert set(frame["account_id"]) == {site.facts.account_id}
+    assert set(frame["status"]) <= {"ok", "no_account", "no_contract", "broken"}
+
+
 def test_exposure(site: Site) -> None:
     """The account has a row."""
     frame = lk.exposure(site.facts.account_id, ledger=site.ledger)

@@ -1448,9 +1448,12 @@ def with_lockup() -> Fake:
     fake.rest["/v1/account/luciotato.near/full"] = owner
     fake.rest["/v1/account/luciotato.near/staking"] = pools_of("luciotato.near", "own.near")
     fake.rest["/v1/account/only.near/full"] = full_view("only.near")
-    fake.rest[f"/v1/account/{LOCKUP}/staking"] = pools_of(LOCKUP, "own.near", "big.near")
+    # The pool that the contract selected is not indexed yet.
+    fake.rest[f"/v1/account/{LOCKUP}/staking"] = pools_of(LOCKUP, "own.near")
+    fake.views[(LOCKUP, "get_staking_pool_account_id")] = b'"big.near"'
     only = f"{hashlib.sha256(b'only.near').hexdigest()[:40]}.lockup.near"
     fake.rest[f"/v1/account/{only}/staking"] = pools_of(only, "big.near")
+    fake.views[(only, "get_staking_pool_account_id")] = panic("replaced by its owner")
 
     def position(args: dict[str, str]) -> bytes:
         staked = {LOCKUP: 10**29, "luciotato.near": 3 * 10**24}.get(args["account_id"], 0)
@@ -1467,7 +1470,7 @@ def test_staking_of_a_lockup_contract() -> None:
     Source of the contract's account: near/core-contracts, lockup-factory/src/lib.rs.
     """
     with asking(with_lockup()):
-        frame = lk.staking("luciotato.near", lockups=True, progress=False)
+        frame = lk.staking("luciotato.near", positions=True, progress=False)
     assert rows(frame, "account_id", "pool_id", "staked", "source") == [
         ("luciotato.near", "own.near", 3 * 10**24, "indexed"),
         ("luciotato.near", "own.near", 10**29, "lockup"),
@@ -1488,6 +1491,8 @@ def test_exposure_counts_lockup_contracts(*, nonzero: bool, class_of_only: str) 
         without = lk.exposure(ids, **options)
     assert frame["exposure_class"].tolist() == ["direct_only", class_of_only]
     assert frame["direct_pools"].tolist()[0] == ["own.near", "big.near"]
+    sources = [["indexed", "lockup"], [] if nonzero else ["lockup"]]
+    assert frame["sources"].tolist() == sources
     assert without["direct_pools"].tolist() == [["own.near"], []]
 
 

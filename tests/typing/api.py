@@ -62,6 +62,7 @@ def one_frame(ledger: lk.Ledger) -> None:
     assert_type(lk.nft("root.near", on_error="raise"), pd.DataFrame)
     assert_type(lk.nft_tokens("root.near", "nft.near", page=20), pd.DataFrame)
     assert_type(lk.staking("root.near", pools=["p.poolv1.near"]), pd.DataFrame)
+    assert_type(lk.lockups("root.near"), pd.DataFrame)
     assert_type(lk.exposure(["root.near"], nonzero=True, liquid_tokens=()), pd.DataFrame)
     start, stop = pd.Timestamp("2026-01-01"), "2026-02-01"
     assert_type(lk.history("root.near", start, stop, every="1D"), pd.DataFrame)

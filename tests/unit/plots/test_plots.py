@@ -636,7 +636,7 @@ def test_stake_is_stacked_by_what_can_be_done_with_it():
     assert boxes(ax, inks.ORANGE) == [(30, 10, 1), (100, 0, 0)]
     assert [text.get_text() for text in ax.texts] == ["100 NEAR", "40 NEAR"]
     assert ax.get_xlabel() == "stake (NEAR)\nunknown: 1 of 3 positions"
-    assert ax.get_title(loc="left") == "140 NEAR in staking pools"
+    assert ax.get_title(loc="left") == "140 NEAR in stakes"
 
 
 def test_small_positions_are_a_note_that_flattens_no_bar():
@@ -648,7 +648,7 @@ def test_small_positions_are_a_note_that_flattens_no_bar():
     assert names(ax)[-1] == "a280.near · p280.near"
     assert ax.get_xlabel().endswith("not drawn: 280 smaller positions, 39,340 NEAR")
     assert ax.get_xlim()[1] == pytest.approx(300 * 1.02)
-    assert ax.get_title(loc="left") == "45,150 NEAR in staking pools"
+    assert ax.get_title(loc="left") == "45,150 NEAR in stakes"
 
 
 def classed(*classes: str) -> pd.DataFrame:

@@ -1,0 +1,354 @@
+"""The verb about lockup contracts, which hold and stake NEAR for an owner, and their accounts."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from hashlib import sha256
+from typing import TYPE_CHECKING, Any, NamedTuple, cast, overload
+
+from ledgerkit import client, errors, validation
+from ledgerkit.api import rest, rpc
+from ledgerkit.frames.build import build_frame, columns_of
+from ledgerkit.frames.tokens import PoolRow
+from ledgerkit.verbs import readings
+from ledgerkit.verbs.declaring import verb
+from ledgerkit.verbs.fetching import Fetcher
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+    from typing import Unpack
+
+    import pandas as pd
+
+    from ledgerkit.api.calls import Call, Response
+    from ledgerkit.api.models import chain
+    from ledgerkit.ledger import Ledger, OnError
+    from ledgerkit.transport.networks import Network
+    from ledgerkit.validation import BlockReference
+    from ledgerkit.verbs.declaring import Collecting, Raising
+    from ledgerkit.verbs.fetching import FrameResult, Ids
+
+_FACTORY = "lockup.near"
+_DIGEST_BYTES = 20
+_MAX_TIME_NS = 2**63 - 1
+_POOL = "get_staking_pool_account_id"
+# The view methods that return an amount, by the column of their result.
+# Source: near/core-contracts, `lockup/src/getters.rs`; houseofstake/house-of-stake-contracts,
+# `lockup-contract/src/getters.rs` and `venear.rs`.
+_AMOUNTS = {
+    "balance": "get_balance",
+    "deposited": "get_known_deposited_balance",
+    "liquid": "get_liquid_owners_balance",
+}
+_METHODS = {
+    "lockup": {**_AMOUNTS, "locked": "get_locked_amount"},
+    "venear": {
+        **_AMOUNTS,
+        "locked": "get_venear_locked_balance",
+        "pending": "get_venear_pending_balance",
+        "unlocked": "get_venear_liquid_balance",
+    },
+}
+_TIMES = ("start_timestamp", "cliff_timestamp", "end_timestamp")
+
+
+class Selection(NamedTuple):
+    """The status of a lockup contract, and the pool that it selected, if any."""
+
+    status: str
+    pool_id: str | None = None
+
+
+class _Vesting(NamedTuple):
+    """The kind of a vesting schedule, its times in nanoseconds, and what has not vested."""
+
+    kind: str | None
+    start: int | None = None
+    cliff: int | None = None
+    end: int | None = None
+    unvested: int | None = None
+
+
+class _Row(NamedTuple):
+    """A row of the frame."""
+
+    account_id: str
+    source: str
+    lockup_id: str
+    status: str
+    staking_pool_id: str | None
+    balance: int | None = None
+    deposited: int | None = None
+    locked: int | None = None
+    pending: int | None = None
+    unvested: int | None = None
+    liquid: int | None = None
+    vesting: str | None = None
+    vesting_start: int | None = None
+    vesting_cliff: int | None = None
+    vesting_end: int | None = None
+    unlock_time: int | None = None
+
+
+def lockup_id(owner_id: str, factory_id: str = _FACTORY) -> str:
+    """Return the account of an owner's lockup contract, whether or not there is one."""
+    # Source: near/core-contracts, `lockup-factory/src/lib.rs`, `create`; and
+    # houseofstake/house-of-stake-contracts, `venear-contract/src/lockup.rs`.
+    return f"{sha256(owner_id.encode()).digest()[:_DIGEST_BYTES].hex()}.{factory_id}"
+
+
+def lockup_sources(network: Network) -> dict[str, str]:
+    """Return the contracts of a network that create lockup contracts, by source."""
+    # On testnet wallets do not agree on a factory.
+    lockup_factory = None if network.name == "testnet" else _FACTORY
+    factories = {"lockup": lockup_factory, "venear": network.venear_id}
+    return {source: name for source, name in factories.items() if name is not None}
+
+
+def lockup_ids(network: Network, owner_id: str) -> dict[str, str]:
+    """Return the accounts of an owner's lockup contracts by source, whether or not they exist."""
+    sources = lockup_sources(network)
+    return {source: lockup_id(owner_id, name) for source, name in sources.items()}
+
+
+def read_selections(
+    ledger: Ledger, lockup_ids: Sequence[str], at: BlockReference
+) -> list[Selection | errors.LedgerError]:
+    """Read the pools that lockup contracts selected; most accounts have no such contract."""
+    calls = (_selection_call(name, at) for name in lockup_ids)
+    # `send_many` would warn if the embedded ledger has no such account, which is the usual case.
+    return [selection for batch in ledger.stream(calls) for selection in batch]
+
+
+def _selection_call(lockup_id: str, at: BlockReference) -> Call[Selection]:
+    call = rpc.call_function(lockup_id, _POOL, b"{}", at)
+
+    def read(response: Response) -> Selection:
+        try:
+            pool_id = rpc.result_json(call.read(response), str | None, call.request)
+        except errors.UnknownAccountError:
+            return Selection("no_account")
+        except (errors.NoContractCodeError, errors.NoGlobalContractCodeError):
+            return Selection("no_contract")
+        except (errors.ContractError, errors.DecodeError):
+            return Selection("broken")
+        is_valid = pool_id is None or validation.is_account_id(pool_id)
+        return Selection("ok", pool_id) if is_valid else Selection("broken")
+
+    return replace(cast("Call[Selection]", call), read=read, keep=None)
+
+
+def lockup_pools(fetcher: Fetcher, owner_ids: Sequence[str]) -> list[PoolRow]:
+    """List the pools of the lockup contracts of accounts; a contract not read is a failure."""
+    network, final = fetcher.ledger.network, validation.block_reference("final")
+    owned = [(owner, *item) for owner in owner_ids for item in lockup_ids(network, owner).items()]
+    selections = read_selections(fetcher.ledger, [row[2] for row in owned], final)
+    contracts = []
+    for (owner_id, source, name), selection in zip(owned, selections, strict=True):
+        if isinstance(selection, errors.LedgerError):
+            fetcher.fail(owner_id, selection)
+        elif selection.status != "no_account":
+            contracts.append((owner_id, source, name, selection.pool_id))
+    # The indexer also lists pools of earlier selections, which may have kept a balance.
+    collector = Fetcher(fetcher.ledger, "collect", fetcher.progress)
+    responses = collector.send([rest.staking(name) for *_, name, _ in contracts], "lockups")
+    rows = []
+    heights: dict[str, int | None]
+    for (owner_id, source, _, pool_id), response in zip(contracts, responses, strict=True):
+        if isinstance(response, errors.LedgerError):
+            fetcher.fail(owner_id, response)
+            continue
+        heights = {pool.pool_id: pool.last_update_block_height for pool in response.pools or ()}
+        if pool_id is not None:
+            heights.setdefault(pool_id, None)
+        rows += [PoolRow(owner_id, name, height, source) for name, height in heights.items()]
+    return rows
+
+
+@overload
+def lockups(account_ids: Ids, **options: Unpack[Raising]) -> pd.DataFrame: ...
+@overload
+def lockups(
+    account_ids: Ids, **options: Unpack[Collecting]
+) -> tuple[pd.DataFrame, pd.DataFrame]: ...
+@verb
+def lockups(
+    account_ids: Ids,
+    *,
+    on_error: OnError = "raise",
+    progress: bool = True,
+    ledger: Ledger | None = None,
+) -> FrameResult:
+    """
+    Return the lockup contracts of accounts: what is locked, vested, staked, and can be spent now.
+
+    An owner has up to two, each with an account of its own: one below lockup.near, whose NEAR is
+    released and vests over time, and one of House of Stake, whose NEAR is locked for veNEAR.
+
+    Returns
+    -------
+    lockups
+        One row per account and kind of contract, typed as `schema("lockups")`, all read at one
+        block, which ``attrs`` name. Amounts are exact yoctoNEAR, as the contracts state them. An
+        account without a contract has a row with the `status` ``no_account``, and no amounts.
+
+    Raises
+    ------
+    InvalidRequestError
+        If the lockup contracts of the network are not known, as on testnet.
+    LedgerError
+        If a contract could not be read.
+
+    Notes
+    -----
+    Source: view methods of the contracts, such as get_liquid_owners_balance. An account without
+    contracts costs two requests to a node, and each contract up to six more. For veNEAR, `liquid`
+    is the lower of get_liquid_owners_balance and get_venear_liquid_balance, as the contract's
+    `transfer` requires both.
+
+    Examples
+    --------
+    >>> ledger = lk.connect("local", world="person")
+    >>> held = lk.lockups("maria.near")
+    >>> lk.human(held[["source", "balance", "deposited", "locked", "unvested", "liquid"]])
+       source        balance deposited         locked       unvested        liquid
+    0  lockup  400.0002 NEAR  300 NEAR  199.9999 NEAR  199.9999 NEAR    96.50 NEAR
+    1  venear   62.0002 NEAR   25 NEAR        40 NEAR                 12.0002 NEAR
+    <BLANKLINE>
+    2 rows; network: local
+    """
+    fetcher = Fetcher(client.current(ledger), on_error, progress)
+    account_ids = validation.account_ids(account_ids)
+    network = fetcher.ledger.network
+    if not lockup_sources(network):
+        rule = "a network whose lockup contracts are known, such as mainnet"
+        raise errors.InvalidRequestError.refuse("network", network.name, rule)
+    height, block_hash = fetcher.ledger.pin(validation.block_reference("final"))
+    at = validation.block_reference(block_hash)
+    owned = [(name, *item) for name in account_ids for item in lockup_ids(network, name).items()]
+    subjects = {f"{row[0]} in {row[2]}": row for row in owned}
+    selections = read_selections(fetcher.ledger, [row[2] for row in owned], at)
+    rows = [
+        _Row(*subjects[subject], *selection)
+        for subject, selection in fetcher.succeeded(subjects, selections)
+    ]
+    rows = _read_amounts(fetcher, rows, at)
+    frame = build_frame("lockups", columns_of("lockups", rows))
+    source = "view methods of lockup contracts"
+    return fetcher.result(frame, source, block_height=height, block_hash=block_hash)
+
+
+def _read_amounts(fetcher: Fetcher, rows: Sequence[_Row], at: BlockReference) -> list[_Row]:
+    """Read the amounts of each contract; one that could not be read is a failure, not a row."""
+    contracts = [row for row in rows if row.status == "ok"]
+    calls: dict[tuple[str, str], Call[Any]] = {
+        (row.lockup_id, column): _call(row.lockup_id, method, at)
+        for row in contracts
+        for column, method in _METHODS[row.source].items()
+    }
+    for row in contracts:
+        column, method, decode = _OTHERS[row.source]
+        calls[row.lockup_id, column] = _call(row.lockup_id, method, at, decode)
+    cells = _read_cells(fetcher, calls)
+    calls = {
+        (name, "unvested"): _unvested_call(name, vesting, at)
+        for (name, _), vesting in cells.items()
+        if isinstance(vesting, _Vesting) and vesting.kind == "VestingSchedule"
+    }
+    cells |= _read_cells(fetcher, calls)
+    by_contract: dict[str, dict[str, Any]] = {row.lockup_id: {} for row in rows}
+    for (name, column), value in cells.items():
+        by_contract[name][column] = value
+    completed = []
+    for row in rows:
+        values = by_contract[row.lockup_id]
+        failures = [value for value in values.values() if isinstance(value, errors.LedgerError)]
+        if failures:
+            fetcher.fail(f"{row.account_id} in {row.lockup_id}", failures[0])
+        else:
+            completed.append(_complete(row, values) if values else row)
+    return completed
+
+
+def _read_cells(
+    fetcher: Fetcher, calls: Mapping[tuple[str, str], Call[Any]]
+) -> dict[tuple[str, str], Any]:
+    collector = Fetcher(fetcher.ledger, "collect", fetcher.progress)
+    return dict(zip(calls, collector.send(list(calls.values()), "lockups"), strict=True))
+
+
+def _call(
+    lockup_id: str,
+    method: str,
+    at: BlockReference,
+    decode: Callable[[chain.CallResult, str], Any] = readings.amount,
+    args: bytes = b"{}",
+) -> Call[Any]:
+    """Build the call of a view method; None if it is missing, fails, or returns another type."""
+    call = rpc.call_function(lockup_id, method, args, at)
+
+    def read(response: Response) -> Any:
+        try:
+            return decode(call.read(response), call.request)
+        except (*readings.REFUSED, errors.DecodeError):
+            return None
+
+    return replace(cast("Call[Any]", call), read=read, keep=None)
+
+
+def _unvested_call(lockup_id: str, vesting: _Vesting, at: BlockReference) -> Call[Any]:
+    # The schedule is an argument, as it may be private.
+    schedule = dict(zip(_TIMES, map(str, vesting[1:4]), strict=True))
+    args = validation.json_args({"vesting_schedule": schedule})
+    return _call(lockup_id, "get_unvested_amount", at, args=args)
+
+
+def _vesting(result: chain.CallResult, request: str) -> _Vesting:
+    """Decode the information about vesting: an enum of Rust, by the name of its variant."""
+    # Source: near/core-contracts, `lockup/src/types.rs`, VestingInformation.
+    value = rpc.result_json(result, str | dict[str, Any], request)
+    variants = [(value, {})] if isinstance(value, str) else list(value.items())
+    if len(variants) != 1:
+        raise errors.DecodeError("not one kind of vesting", request=request, path="$.result")
+    [(kind, content)] = variants
+    members = content if isinstance(content, dict) else {}
+    if kind == "VestingSchedule":
+        return _Vesting(kind, *(_time_ns(members.get(name), request) for name in _TIMES))
+    if kind == "Terminating":
+        return _Vesting(
+            kind, unvested=readings.integer(members.get("unvested_amount", ""), request)
+        )
+    return _Vesting(errors.cut(kind), unvested=0 if kind == "None" else None)
+
+
+def _read_time(result: chain.CallResult, request: str) -> int:
+    return _time_ns(readings.amount(result, request), request)
+
+
+def _time_ns(value: Any, request: str) -> int:
+    time_ns = readings.integer(value, request)
+    if time_ns > _MAX_TIME_NS:
+        raise errors.DecodeError(f"{time_ns} is not a time", request=request, path="$.result")
+    return time_ns
+
+
+# The view method of each kind whose result is no amount, with its column and its decoder.
+_OTHERS: dict[str, tuple[str, str, Callable[[chain.CallResult, str], Any]]] = {
+    "lockup": ("vesting", "get_vesting_information", _vesting),
+    "venear": ("unlock_time", "get_venear_unlock_timestamp", _read_time),
+}
+
+
+def _complete(row: _Row, values: dict[str, Any]) -> _Row:
+    """Add the amounts that a contract returned; it is broken if one is missing."""
+    status = "broken" if None in values.values() else "ok"
+    if row.source == "venear":
+        limits = values["liquid"], values.pop("unlocked")
+        values["liquid"] = None if None in limits else min(limits)
+        if not values["pending"]:
+            values["unlock_time"] = None  # the contract keeps the time of an earlier one
+    else:
+        vesting = values.pop("vesting") or _Vesting(None)
+        names = ("vesting", "vesting_start", "vesting_cliff", "vesting_end", "unvested")
+        values = dict(zip(names, vesting, strict=True)) | values
+    return row._replace(status=status, **values)
