@@ -9,7 +9,7 @@ from ledgerkit import validation
 from ledgerkit.errors import cut
 from ledgerkit.frames.human import exact_text, readable
 from ledgerkit.frames.schemas import AMOUNT_UNIT, UNITS_BY_ASSET, YOCTO, declared_columns
-from ledgerkit.transport.networks import LOCAL
+from ledgerkit.transport.networks import LOCAL, PRESETS
 from ledgerkit.u128.human_units import is_missing
 from ledgerkit.visible_text import escape_invisible
 
@@ -29,7 +29,8 @@ _BRACKETS = {ord(char): f"\\u{ord(char):04x}" for char in "⟦⟧〚〛"}
 
 def visible(text: str, *, keep: str = "") -> str:
     """Return a text with invisible characters and the marks of `mark` escaped."""
-    return escape_invisible(text, keep=keep).translate(_BRACKETS)
+    # In this order: a selector of a style is visible after a bracket, and not after its escape.
+    return escape_invisible(text.translate(_BRACKETS), keep=keep)
 
 
 def mark(text: str) -> str:
@@ -75,12 +76,15 @@ def write_context(
 
 def _source(attrs: Mapping[Any, Any]) -> str:
     """Write the provenance of a frame, with a word on invented data."""
-    entries = {name: attrs[name] for name in attrs if name not in ("schema", "tokens", "notes")}
-    if entries.get("network") == LOCAL:
-        entries["network"] = f"{LOCAL} (the embedded ledger, whose data is invented)"
-    texts = [f"{name}: {visible(cut(value, _MAX_CELL))}" for name, value in entries.items()]
-    if attrs.get("notes"):
-        texts.append(f"notes: {mark('; '.join(map(str, attrs['notes'])))}")
+    texts = []
+    for name, value in attrs.items():
+        if name == "notes" or (name == "network" and value not in PRESETS):
+            notes = value if isinstance(value, list | tuple) else [value]
+            texts.append(f"{name}: {mark('; '.join(map(str, notes)))}")
+        elif name not in ("schema", "tokens"):
+            is_invented = name == "network" and value == LOCAL
+            end = " (the embedded ledger, whose data is invented)" if is_invented else ""
+            texts.append(f"{name}: {visible(cut(value, _MAX_CELL))}{end}")
     return "; ".join(texts)
 
 
@@ -89,7 +93,7 @@ def _table(
 ) -> tuple[list[str], int]:
     """Write rows, separated by tabs, below the meanings of their columns; return the end, too."""
     if offset >= len(frame):
-        return [f"{name}: no rows" + (f" from row {offset + 1:,} on" if offset else "")], len(frame)
+        return [f"{name}: no rows" + (f" from row {offset + 1:,} on" if len(frame) else "")], offset
     columns, empty = _cells(frame.iloc[offset : offset + max_rows])
     rows: list[str] = []
     size = 0
@@ -127,7 +131,8 @@ def _cells(frame: pd.DataFrame) -> tuple[dict[str, list[str]], list[str]]:
         if column is not None and column.unit in _HUMAN_UNITS:
             texts = [_cell(text or "<NA>") for text in human[label]]
             # Without its decimals, an amount is in the smallest unit already.
-            if not all(text == "<NA>" or text.endswith((" unit", " units")) for text in texts):
+            is_known = [text != "<NA>" and not text.endswith((" unit", " units")) for text in texts]
+            if any(is_known) and texts != columns[name]:
                 columns[f"{name} (human)"] = texts
     return columns, empty
 

@@ -17,7 +17,7 @@ from ledgerkit.cli.arguments import (
     form_arguments,
 )
 from ledgerkit.cli.commands import Command, print_columns, print_failures, print_result
-from ledgerkit.frames.schemas import TRACE_FRAMES
+from ledgerkit.frames.schemas import STATEMENT_FRAMES, TRACE_FRAMES
 from ledgerkit.reconciling.tax_formats import TAX_FORMATS
 from ledgerkit.visible_text import escape_invisible
 
@@ -250,9 +250,8 @@ _SOURCE = "where the proof is read from: paths of a node, or whole blocks; defau
 _SAVE = "record requests and responses in a file, without the API key"
 _ASSETS = "only these: near, nep141:CONTRACT, nep245:CONTRACT:TOKEN_ID, stake:POOL, gas_key:KEY"
 _VALUES = "add the values of entries in this currency, which the Transfers API sends"
-_STATEMENT_FRAMES = ("entries", "by_transaction", "gaps", "totals", "rewards")
 _STATEMENT_FRAME = (
-    f"print a frame, not the summary: {', '.join(_STATEMENT_FRAMES)}; default of CSV and JSON: "
+    f"print a frame, not the summary: {', '.join(STATEMENT_FRAMES)}; default of CSV and JSON: "
     "entries"
 )
 _PLAN = "print how many requests it needs; the blocks at the ends are requested all the same"
@@ -442,6 +441,14 @@ READING = {
         show=_print_recording,
         example="case.lk",
     ),
+    "mcp": Command(
+        "serve read-only tools for agents (Model Context Protocol) on stdin and stdout",
+        "mcp_server:serve",
+        *NETWORK,
+        schema="",
+        show=lambda *_: exit_codes.SUCCESS,
+        example="--network mainnet",
+    ),
     "statement": _Statement(
         "everything that changed an account's balances, and whether it adds up",
         "reconciling.verbs:statement",
@@ -449,7 +456,7 @@ READING = {
         *INTERVAL,
         Argument("--assets", _ASSETS),
         Argument("--values", _VALUES),
-        Argument("--frame NAME", _STATEMENT_FRAME, choices=_STATEMENT_FRAMES),
+        Argument("--frame NAME", _STATEMENT_FRAME, choices=STATEMENT_FRAMES),
         *form_arguments(*TAX_FORMATS),
         Argument("--out FILE", "write the entries to a CSV file"),
         *NETWORK,

@@ -1100,6 +1100,7 @@ TRACE_FRAMES = (
     "balance_changes",
     "gas",
 )
+STATEMENT_FRAMES = ("entries", "by_transaction", "gaps", "totals", "rewards")
 SCHEMAS |= {TRACES_PREFIX + name: _with_transaction(SCHEMAS[name]) for name in TRACE_FRAMES}
 
 

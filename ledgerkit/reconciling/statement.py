@@ -173,7 +173,7 @@ class Statement:
         sentences = summary.sentences(self.facts, len(self.store), self.totals)
         verdict = summary.verdict(self.totals, self.gaps)
         return prompt_text.write_context(
-            summary.headline(self.facts),
+            "statement of an account",
             {
                 "summary": "\n".join([*sentences, verdict]),
                 "totals": self.totals,

@@ -531,7 +531,7 @@ class Trace:
             for contract_id, fact in self._token_facts.items()
         }
         return prompt_text.write_context(
-            f"transaction {cut(self.tx_hash)}: {self.verdict}",
+            f"transaction: {self.verdict}",
             {"explanation": self.explain(), "transfers": transfers},
             self._attrs,
             max_rows=max_rows,

@@ -277,7 +277,7 @@ class Snapshot:
         (rows 1 to 1 of 2; the frame staking has the rest)
         """
         return prompt_text.write_context(
-            f"snapshot of {cut(self.account_id)}",
+            "snapshot of an account",
             {"state": self.state, "ft": self.ft, "nft": self.nft, "staking": self.staking},
             self.state.attrs,
             max_rows=max_rows,

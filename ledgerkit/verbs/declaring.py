@@ -146,6 +146,15 @@ def with_options(options: Callable[..., object]) -> Callable[[Callable[P, T]], C
     return declare
 
 
+def docstring_texts(function: Callable[..., Any]) -> dict[str, str]:
+    """Return the summary of a docstring as "", and the descriptions of parameters by name."""
+    summary, *sections = _SECTION.split(inspect.getdoc(function) or "")
+    text = dict(zip(sections[::2], sections[1::2], strict=True)).get("Parameters", "")
+    entries = (entry.partition("\n") for entry in _ENTRY.split(text.strip()))
+    texts = {name: " ".join(lines.replace("``", "").split()) for name, _, lines in entries}
+    return texts | {"": summary.strip().partition("\n")[0]}
+
+
 def complete(function: F, add: Callable[[dict[str, str]], None]) -> F:
     """Complete the sections of a function's docstring by `add`."""
     if function.__doc__ is None:  # python -OO

@@ -88,7 +88,7 @@ def test_extras_exist():
 
 def test_what_is_imported_is_declared():
     """A library that the package imports is a dependency of its own, or of an extra."""
-    extras = ("notebook", "bulk", "cache", "dask", "serve", "socks")
+    extras = ("notebook", "bulk", "cache", "dask", "mcp", "serve", "socks")
     declared = {**requirements(), **{k: v for e in extras for k, v in requirements(e).items()}}
     brought_by_callers = {"httpx"}  # with the transport that they pass to connect()
 

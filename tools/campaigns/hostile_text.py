@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
 COUNT = 10_000
 SMALL = 40
-EXPECTED = ("terminal", "html", "csv", "svg", "escaped", "apostrophes", "markup escaped")
+EXPECTED = ("terminal", "html", "csv", "svg", "prompt", "escaped", "apostrophes", "markup escaped")
 BATCH = 40  # strings of one table, panel and plot
 SHORT = 0.95  # the share of strings that are not repeated 40 times
 NUMBER = re.compile(r"[+-]?\d+(\.\d+)?", re.ASCII)
@@ -73,7 +73,7 @@ PIECES = (
         *"'\"`| ,\u3000\u00a0",
         "  ",
     ),
-    *("alice.near", "gold", "100 NEAR", ".near"),
+    *("alice.near", "gold", "100 NEAR", ".near", *"⟦⟧〚〛"),
 )
 
 
@@ -124,6 +124,11 @@ class Reader:
         except AssertionError as error:
             wrong = str(error) or page
         self.judge("html", where, wrong)
+
+    def prompt(self, where: str, text: str) -> None:
+        """Check a text for a prompt: no mark is within another, and no text is hidden."""
+        marks = re.sub("[^⟦⟧〚〛]", "", text).replace("⟦⟧", "")
+        self.judge("prompt", where, marks or hostile.hidden_characters(text))
 
     def csv(self, where: str, text: str) -> None:
         """Check a file that a spreadsheet opens."""
@@ -272,6 +277,8 @@ def show_notebook(reader: Reader) -> None:
     for item in objects(texts, trace):
         reader.terminal("repr", repr(item))
         reader.html(f"card of {type(item).__name__}", item._repr_html_())
+        if hasattr(item, "to_context"):
+            reader.prompt(f"context of {type(item).__name__}", item.to_context())
     show_panel(reader, texts)
 
 
