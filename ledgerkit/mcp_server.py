@@ -40,7 +40,6 @@ _MOST = 10**9
 _MAX_TITLE = 300  # characters of repeated arguments
 _MAX_DIGITS = 20  # a height has 64 bits
 _PAGE, _MAX_HASHES = 200, 20  # transactions in a page, and documents in a request
-_EXTRA = ("code", "lockups")  # each costs one more request per account
 _LIST = {"type": "array", "items": {"type": "string"}}
 _JSON_TYPES: dict[str, dict[str, Any]] = {
     **{
@@ -121,8 +120,8 @@ class _Tool(NamedTuple):
 
 def _per_account(_ledger: Ledger, arguments: Arguments) -> int:
     n_contracts = len(validation.account_id_list(arguments.get("contracts", ()), "contracts"))
-    n_extra = sum(validation.flag(arguments.get(name, False), name) for name in _EXTRA)
-    return len(validation.account_ids(arguments["account_ids"])) * (max(n_contracts, 1) + n_extra)
+    n_codes = validation.flag(arguments.get("code", False), "code")
+    return len(validation.account_ids(arguments["account_ids"])) * (max(n_contracts, 1) + n_codes)
 
 
 def _of_activity(ledger: Ledger, arguments: Arguments) -> int:
@@ -181,7 +180,7 @@ _TOOLS = {
     "staking": _Tool(
         "Use it to see what is staked now, read from each pool.",
         "verbs.tokens:staking",
-        "account_ids pools lockups",
+        "account_ids pools",
         {"positions": True},
         schema="staking_positions",
         cost=_per_account,
