@@ -1,7 +1,7 @@
 """
 Run the benchmarks, one after the other, and end with a table of their targets.
 
-`python tools/bench.py` runs all; `--only u128 trees` runs these, `--small` runs the small
+`python tools/bench.py` runs all; `--only u128 receipts` runs these, `--small` runs the small
 editions of those that have one, `--runs 6` runs each six times, and `--write` stores the rows in
 the table of docs/benchmarks.md. Of several runs a figure is the minimum, the median and the
 maximum, and a target is met if every run met it. The exit code is 1 if a target is missed or a

@@ -37,7 +37,7 @@ def receipts(document: BlockDocument | Shard) -> pd.DataFrame:
         **forest.columns,
         **dict.fromkeys(("depth", "subtree_gas", "on_critical_path"), [None] * len(forest)),
         "order": forest.outcome_at,
-        "is_local": [receipt_id in local_ids for receipt_id in forest.ids.tolist()],
+        "is_local": [receipt_id in local_ids for receipt_id in forest.ids],
         "waits_for": [None if inputs else producers for producers, inputs in waits],
     }
     frame = build.build_frame("receipts", columns)

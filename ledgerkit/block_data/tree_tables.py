@@ -6,8 +6,6 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import numpy as np
-
 from ledgerkit.api.models.actions import read_actions
 from ledgerkit.api.models.block_documents import result_of
 from ledgerkit.api.models.transactions import DecodedList, Transaction
@@ -22,7 +20,6 @@ from ledgerkit.tracing.gas import ReceiptValues
 from ledgerkit.tracing.intents import intent_columns, list_intents
 from ledgerkit.tracing.transfers import list_transfers, transfer_columns
 from ledgerkit.tracing.tree import build_forest
-from ledgerkit.tracing.tree.arrays import take
 
 if TYPE_CHECKING:
     from ledgerkit.api.models.block_documents import ExecutedReceipt
@@ -58,7 +55,7 @@ def tree_tables(
     forest = build_forest([item.result for item in transactions])
     has_events = not {"events", "transfers", "intents"}.isdisjoint(views)
     events = parse_events(forest) if has_events else []
-    columns: dict[str, tuple[np.ndarray, Columns]] = {
+    columns: dict[str, tuple[list[int], Columns]] = {
         "receipts": (forest.trees, _receipts(forest, transactions)),
         "events": (
             _tree_numbers(forest, events),
@@ -78,26 +75,28 @@ def tree_tables(
 
 
 def _build_table(
-    view: str, transactions: Sequence[TracedTransaction], trees: np.ndarray, columns: Columns
+    view: str, transactions: Sequence[TracedTransaction], trees: Sequence[int], columns: Columns
 ) -> Any:
-    heights = np.array([item.block_height for item in transactions], dtype=np.int64)
-    hashes = np.array([item.hash for item in transactions], dtype=object)
-    keys = {"tx_block_height": heights[trees], "tx_hash": hashes[trees]}
+    keys = {
+        "tx_block_height": [transactions[tree].block_height for tree in trees],
+        "tx_hash": [transactions[tree].hash for tree in trees],
+    }
     return arrow_tables.of_columns(view, keys | columns)
 
 
-def _tree_numbers(forest: Forest, rows: Sequence[Event | Transfer | IntentMove]) -> np.ndarray:
-    positions = np.array([row.position for row in rows], dtype=np.int64)
-    trees = ~positions  # position -1 is the first transaction itself, -2 the second
-    trees[positions >= 0] = forest.trees[positions[positions >= 0]]
-    return trees
+def _tree_numbers(forest: Forest, rows: Sequence[Event | Transfer | IntentMove]) -> list[int]:
+    positions = (row.position for row in rows)
+    # Position -1 is the first transaction itself, -2 the second.
+    return [forest.trees[row] if row >= 0 else ~row for row in positions]
 
 
 def _receipts(forest: Forest, transactions: Sequence[TracedTransaction]) -> Columns:
     """Return the columns of the receipts, and the heights at which they were created."""
-    heights = np.array([item.block_height for item in transactions], dtype=np.int64)
-    created, is_first = take(forest.columns["block_height"], forest.parents), forest.parents < 0
-    created[is_first] = heights[forest.trees[is_first]]
+    heights = forest.columns["block_height"]
+    created = [
+        heights[parent] if parent >= 0 else transactions[tree].block_height
+        for parent, tree in zip(forest.parents, forest.trees, strict=True)
+    ]
     return {**forest.columns, "created_height": created}
 
 

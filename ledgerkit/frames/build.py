@@ -130,7 +130,7 @@ def _amount(values: Any, name: str, *, signed: bool = False) -> Any:
         array = integers(values, name, np.uint64)
         words = array.to_numpy(np.uint64, na_value=0)
         return U128Array.of((np.zeros_like(words), words), array.isna())
-    if any(isinstance(value, str) for value in values):
+    if str in set(map(type, values)):
         return amounts.parse(values, name=name.rpartition(".")[2])
     return amounts.exact(values, name=name)
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
-import numpy as np
 from pandas import NA
 
 from ledgerkit import json_decoding
@@ -22,7 +21,6 @@ from ledgerkit.api.models.transactions import decode_member
 from ledgerkit.tracing.action_fields import decode_all_args, deposit
 from ledgerkit.tracing.intent_events import DIP4, IntentEvent, read_intents
 from ledgerkit.tracing.token_standards import Movement, TokenStandardError, read_event
-from ledgerkit.tracing.tree.arrays import objects, take
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -46,11 +44,10 @@ def with_receipts(columns: Columns, receipts: Mapping[str, Any]) -> Columns:
     """
     if "position" not in columns:
         return columns
-    rows = np.maximum(np.array(columns["position"], dtype=np.int64), -1)
+    keys = {name: [*receipts[name], None] for name in RECEIPT_COLUMNS}
+    rows = [max(position, -1) for position in columns["position"]]
     return {
-        "receipt_id": objects(receipts["receipt_id"])[rows],
-        "order": take(receipts["order"], rows),
-        "block_height": take(receipts["block_height"], rows),
+        **{name: [values[row] for row in rows] for name, values in keys.items()},
         **{name: values for name, values in columns.items() if name != "position"},
     }
 
@@ -72,7 +69,7 @@ def action_columns(forest: Forest) -> Columns:
 def _are_effective(forest: Forest, rows: Sequence[ActionRow]) -> list[bool | None]:
     """Return whether each action took effect; None if its receipt has not run, or may not have."""
     effective = {**dict.fromkeys(SUCCEEDED, True), "failure": False}
-    statuses = forest.listed("status")
+    statuses = forest.columns["status"]
     return [
         effective.get(statuses[row.position]) if row.inner_index is None else False for row in rows
     ]
@@ -136,10 +133,10 @@ def log_columns(forest: Forest) -> Columns:
 
 
 def _contract_columns(forest: Forest, positions: list[int]) -> Columns:
-    is_effective = np.isin(forest.columns["status"].astype(str), SUCCEEDED)
+    receivers, statuses = forest.columns["receiver_id"], forest.columns["status"]
     return {
-        "contract_id": forest.columns["receiver_id"][positions] if positions else [],
-        "is_effective": is_effective[positions] if positions else [],
+        "contract_id": [receivers[position] for position in positions],
+        "is_effective": [statuses[position] in SUCCEEDED for position in positions],
     }
 
 
@@ -166,7 +163,7 @@ def parse_events(forest: Forest) -> list[Event]:
     """Parse all events in the order of receipts; invalid events have a `note`."""
     return [
         _parse_event(position, index, line)
-        for position, lines in enumerate(forest.listed("logs"))
+        for position, lines in enumerate(forest.columns["logs"])
         for index, line in enumerate(lines)
         if line.startswith(EVENT_PREFIX)
     ]

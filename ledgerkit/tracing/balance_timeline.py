@@ -68,9 +68,9 @@ class _Timeline:
     """The blocks in which the receipts of a transaction were created and ran."""
 
     def __init__(self, values: ReceiptValues, included: BlockTime) -> None:
-        listed = values.forest.listed
-        names = map(listed, ("receipt_id", "method_name", "actions"))
-        blocks = map(listed, ("block_height", "time"))
+        columns = values.forest.columns
+        names = columns["receipt_id"], columns["method_name"], columns["actions"]
+        blocks = columns["block_height"], columns["time"]
         self._values = values
         self._names = [*zip(*names, strict=True), (None,) * 3]
         self._blocks: list[BlockTime] = [*zip(*blocks, strict=True), included]
@@ -213,8 +213,9 @@ def read_pool_lines(lines: Iterable[str]) -> Iterator[tuple[str, str, int]]:
 
 def stake_changes(values: ReceiptValues) -> list[BalanceChange]:
     """List the changes that contracts with a pool's methods logged, in the order of receipts."""
-    columns = ("block_height", "time", "receipt_id", "method_name")
-    heights, times, ids, methods = map(values.forest.listed, columns)
+    columns = values.forest.columns
+    heights, times, ids = columns["block_height"], columns["time"], columns["receipt_id"]
+    methods = columns["method_name"]
     changes: list[BalanceChange] = []
     for position, pool_id in enumerate(values.receivers):
         for account_id, kind, change in _changes_in(values, position):

@@ -58,15 +58,15 @@ class ReceiptValues:
     def __init__(self, forest: Forest, rules: Sequence[Rules | None]) -> None:
         self.forest, self.rules, self.actions = forest, rules, forest.actions()
         self.has_bodies = all(result.bodies is not None for result in forest.results)
-        self.trees: list[int] = forest.trees.tolist()
-        self.starts: list[int] = forest.starts.tolist()
-        self.parents: list[int] = forest.parents.tolist()
-        self.status: list[str] = forest.listed("status")
-        self.is_refund = [kind == "refund" for kind in forest.listed("kind")]
-        self.receivers: list[str | None] = forest.listed("receiver_id")
-        self.senders: list[str | None] = forest.listed("predecessor_id")
-        self.tokens_burnt: list[int | None] = forest.listed("tokens_burnt")
-        self.gas_burnt: list[int | None] = forest.listed("gas_burnt")
+        self.trees: list[int] = forest.trees
+        self.starts: list[int] = forest.starts
+        self.parents: list[int] = forest.parents
+        self.status: list[str] = forest.columns["status"]
+        self.is_refund = [kind == "refund" for kind in forest.columns["kind"]]
+        self.receivers: list[str | None] = forest.columns["receiver_id"]
+        self.senders: list[str | None] = forest.columns["predecessor_id"]
+        self.tokens_burnt: list[int | None] = forest.columns["tokens_burnt"]
+        self.gas_burnt: list[int | None] = forest.columns["gas_burnt"]
         contents = [_names_and_deposit(receipt_actions) for receipt_actions in self.actions]
         self.names = [names for names, _ in contents]
         self.deposits = [total for _, total in contents]

@@ -95,7 +95,7 @@ def _events_by_receipt(
     forest: Forest, events: Iterable[Event], notes: defaultdict[str, dict[str, None]]
 ) -> dict[int, list[Event]]:
     """Return the events of the verifier contract's receipts; note those that do not count."""
-    statuses, contracts = forest.listed("status"), forest.listed("receiver_id")
+    statuses, contracts = forest.columns["status"], forest.columns["receiver_id"]
     by_receipt: defaultdict[int, list[Event]] = defaultdict(list)
     for event in events:
         contract_id = contracts[event.position]
@@ -262,7 +262,7 @@ _OTHER_EVENTS = {
 
 def _bridge_moves(forest: Forest, notes: defaultdict[str, dict[str, None]]) -> Iterator[IntentMove]:
     """Iterate over the moves that the bridge logged; note those that could not be read."""
-    receipts = zip(forest.listed("receiver_id"), forest.listed("status"), strict=True)
+    receipts = zip(forest.columns["receiver_id"], forest.columns["status"], strict=True)
     for position, (contract_id, status) in enumerate(receipts):
         if contract_id != BRIDGE or status not in SUCCEEDED:
             continue

@@ -89,7 +89,7 @@ class CallReader:
 
     def __init__(self, values: ReceiptValues) -> None:
         self.values = values
-        self._lines: list[list[str]] = values.forest.listed("logs")
+        self._lines: list[list[str]] = values.forest.columns["logs"]
 
     def calls(self, position: int) -> list[TokenCall]:
         """List the calls of token methods in a receipt, in their order."""
@@ -279,7 +279,7 @@ def _read_ft_transfer(call: TokenCall, reader: CallReader) -> list[Movement]:
 
 def _read_ft_transfer_call(call: TokenCall, reader: CallReader) -> list[Movement]:
     """Read a transfer; refuse a call that does not call the receiver, as the standard demands."""
-    movements, methods = _read_transfer(call, reader), reader.values.forest.listed("method_name")
+    movements, methods = _read_transfer(call, reader), reader.values.forest.columns["method_name"]
     called = {
         reader.values.receivers[child]
         for child in reader.children(call.position)
@@ -309,7 +309,7 @@ def _read_near_withdraw(call: TokenCall, reader: CallReader) -> list[Movement]:
     values, account_id = reader.values, _predecessor(call)
     amount = read_amount(_arguments(call), "amount", _ARGS)
     paid = [
-        values.forest.listed("deposit")[child]
+        values.forest.columns["deposit"][child]
         for child in reader.children(call.position)
         if values.receivers[child] == account_id
     ]

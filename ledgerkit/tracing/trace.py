@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from contextlib import contextmanager
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, Self
 
@@ -32,7 +31,7 @@ from ledgerkit.tracing.transaction_data import (
 from ledgerkit.tracing.tree import build_tree, verdict
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
     import pandas as pd
@@ -109,7 +108,6 @@ class Trace:
         """Build the tree; the frames are built when they are first used."""
         shard_of = None if rules is None else rules.shard_of
         self._tree = build_tree(result, blocks=blocks, shard_of=shard_of)
-        # Computed now, because the user may change the frame, which shares its values.
         self._verdict = verdict(self._tree)
         self._result, self._source = result, source
         self._attrs = dict(attrs or {})
@@ -170,7 +168,7 @@ class Trace:
         saved = decode_context(source)
         blocks = {**saved.blocks, **(blocks or {})}
         decoded_rules = saved.rules if rules is None else rules_of(rules)
-        with _remedy_of_saved(is_saved=True):
+        with _RemedyOfSaved(is_saved=True):
             result = decode_saved(source, tx_hash=tx_hash)
             attrs = {} if saved.network is None else {"network": saved.network}
             trace = cls(result, source, blocks=blocks, rules=decoded_rules, attrs=attrs)
@@ -298,7 +296,7 @@ class Trace:
         """Compute the columns of a frame; those about receipts have the `position` of each."""
         tree = self._tree
         builders: dict[str, Callable[[], dict[str, Any]]] = {
-            "receipts": lambda: {**tree.columns},
+            "receipts": lambda: dict(tree.columns),
             "edges": tree.edges,
             "actions": lambda: action_rows.action_columns(tree),
             "logs": lambda: action_rows.log_columns(tree),
@@ -308,11 +306,11 @@ class Trace:
             "balance_changes": lambda: transfer_rows.balance_change_columns(self._transfers[0]),
             "gas": lambda: receipt_gas.gas_columns(self._values),
         }
-        with _remedy_of_saved(is_saved=self._is_saved):
+        with _RemedyOfSaved(is_saved=self._is_saved):
             return builders[name]()
 
     def _frame(self, name: str) -> pd.DataFrame:
-        with _remedy_of_saved(is_saved=self._is_saved):
+        with _RemedyOfSaved(is_saved=self._is_saved):
             columns = action_rows.with_receipts(self._columns(name), self._tree.columns)
             return build.build_frame(name, columns, attrs=self._attrs)
 
@@ -322,7 +320,7 @@ class Trace:
 
     def _lacks_gas_profile(self) -> bool:
         """Return True if the gas burnt in calls is unknown for a receipt that has run."""
-        with _remedy_of_saved(is_saved=self._is_saved):
+        with _RemedyOfSaved(is_saved=self._is_saved):
             gas, was_executed = self._values.gas_in_calls, self._values.was_executed
         return any(burnt is None and ran for burnt, ran in zip(gas, was_executed, strict=True))
 
@@ -368,7 +366,7 @@ class Trace:
             block = included.block_height, included.block_timestamp
             if block[0] is None:
                 block = self._context.blocks.get(included.block_hash or "", block)
-        with _remedy_of_saved(is_saved=self._is_saved):
+        with _RemedyOfSaved(is_saved=self._is_saved):
             changes = balance_timeline.balance_timeline(self._values, self._transfers[0], block)
             return balance_timeline.with_intents(changes, self._intents[0])
 
@@ -391,7 +389,7 @@ class Trace:
         ...     print(change.account_id, change.kind, change.asset, change.change)
         bob.near stake stake:north.poolv1.near 50000000000000000000000000
         """
-        with _remedy_of_saved(is_saved=self._is_saved):
+        with _RemedyOfSaved(is_saved=self._is_saved):
             return balance_timeline.stake_changes(self._values)
 
     @property
@@ -424,7 +422,7 @@ class Trace:
         """Notes on missing parts of the document, and on what is therefore not counted."""
         level, is_final = self._result.final_execution_status, self._result.is_final
         unfinished = () if is_final else (f"the transaction is {level} and not final yet",)
-        with _remedy_of_saved(is_saved=self._is_saved):
+        with _RemedyOfSaved(is_saved=self._is_saved):
             unknown = transfer_rows.unknown_values(self._values)
             return (
                 *unfinished,
@@ -438,9 +436,9 @@ class Trace:
     def block_hashes(self) -> list[str]:
         """The hashes of blocks in which receipts ran and whose heights are unknown, each once."""
         hashes, heights = self._tree.columns["block_hash"], self._tree.columns["block_height"]
-        without_height = hashes[heights.isna()]
+        blocks = dict.fromkeys(zip(hashes, heights, strict=True))
         return [
-            block_hash for block_hash in dict.fromkeys(without_height) if block_hash is not None
+            block_hash for block_hash, height in blocks if block_hash is not None and height is None
         ]
 
     def explain(self, *, metadata: bool = True) -> str:
@@ -488,7 +486,7 @@ class Trace:
         actions of that receipt had no effect. It returned "0".
         """
         data = self._data(metadata=metadata)
-        with _remedy_of_saved(is_saved=self._is_saved):
+        with _RemedyOfSaved(is_saved=self._is_saved):
             text = explanations.explain(data, self.notes)
         return text if self._proof is None else f"{text}\n\n{self._proof.summary}"
 
@@ -570,12 +568,12 @@ class Trace:
         'alice.near sent token 204 of stamps.grace.near to uma.near.'
         """
         data = self._data(metadata=metadata)
-        with _remedy_of_saved(is_saved=self._is_saved):
+        with _RemedyOfSaved(is_saved=self._is_saved):
             return explanations.headline(data)
 
     def _data(self, *, metadata: bool) -> TransactionData:
         amounts = AmountTexts(self._token_facts if metadata else {})
-        with _remedy_of_saved(is_saved=self._is_saved):
+        with _RemedyOfSaved(is_saved=self._is_saved):
             return TransactionData(
                 self._tree,
                 self._verdict,
@@ -592,7 +590,7 @@ class Trace:
         """Symbol and decimals of the fungible tokens, by contract; none if they are unknown."""
         if self._tokens is None:
             return {}
-        with _remedy_of_saved(is_saved=self._is_saved):
+        with _RemedyOfSaved(is_saved=self._is_saved):
             contracts = token_contracts(read_request(self._result), self._transfers[0])
         try:
             return self._tokens(contracts) if contracts else {}
@@ -780,15 +778,18 @@ class Trace:
         )
 
 
-@contextmanager
-def _remedy_of_saved(*, is_saved: bool) -> Iterator[None]:
-    """Replace the remedy of an error in a saved document: another request can't repair it."""
-    try:
-        yield
-    except DecodeError as error:
-        if is_saved:
+class _RemedyOfSaved:
+    """Replaces the remedy of an error in a saved document: another request can't repair it."""
+
+    def __init__(self, *, is_saved: bool) -> None:
+        self._is_saved = is_saved
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, _: object, error: object, __: object) -> None:
+        if self._is_saved and isinstance(error, DecodeError):
             error.remedy = "Check that the document is complete, and the result of a transaction."
-        raise
 
 
 def _as_bytes(data: bytes | str | dict[str, Any]) -> bytes:

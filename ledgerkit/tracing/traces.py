@@ -2,27 +2,23 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Mapping
 from functools import cached_property
-from itertools import chain, islice
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import pandas as pd
-from pandas.api.extensions import ExtensionArray
 
 from ledgerkit.frames import build
 from ledgerkit.frames.schemas import TRACES_PREFIX
-from ledgerkit.tracing.actions import RECEIPT_COLUMNS, with_receipts
-from ledgerkit.tracing.tree.arrays import take
+from ledgerkit.tracing.actions import with_receipts
 from ledgerkit.units import count_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from ledgerkit.tracing.trace import Trace
-    from ledgerkit.tracing.tree import Tree
 
 
 class Traces(Mapping[str, "Trace"]):
@@ -176,43 +172,23 @@ def _words(text: str) -> str:
 
 
 def _combine(traces: Mapping[str, Trace], name: str) -> dict[str, Any]:
-    """Combine the columns of a frame of at least one trace, and add `tx_hash` and `time`."""
-    parts = [trace._columns(name) for trace in traces.values()]  # noqa: SLF001 - of this package
-    counts = [_n_rows(part) for part in parts]
-    columns = {key: _concat([part[key] for part in parts]) for key in parts[0]}
-    columns["tx_hash"] = np.repeat(np.array(list(traces), dtype=object), counts)
-    if name == "receipts":
-        return columns
-    trees = [trace._tree for trace in traces.values()]  # noqa: SLF001 - of this package
-    n_receipts = np.array([len(tree) for tree in trees])
-    first = np.repeat(np.cumsum(n_receipts) - n_receipts, counts)
-    positions = np.array([*chain.from_iterable(map(_positions, trees, parts))], dtype=np.int64)
-    rows = first + np.maximum(positions, 0)
-    if "position" in columns:
-        columns["position"] = np.where(positions < 0, -1, rows)
-        receipts = {key: _concat([tree.columns[key] for tree in trees]) for key in RECEIPT_COLUMNS}
-        columns = with_receipts(columns, receipts)
-    rows[np.repeat(n_receipts == 0, counts)] = -1
-    columns["time"] = take(_concat([tree.columns["time"] for tree in trees]), rows)
-    return columns
+    """Combine the columns of a frame, and add `tx_hash` and `time`."""
+    combined: dict[str, list[Any]] = defaultdict(list)
+    for tx_hash, trace in traces.items():
+        columns, receipts = trace._columns(name), trace._tree.columns  # noqa: SLF001 - of this package
+        n_rows = len(next(iter(columns.values())))
+        if name != "receipts":
+            times, rows = receipts["time"], _first_or_own(receipts["receipt_id"], columns, n_rows)
+            columns["time"] = [times[row] if times else None for row in rows]
+            columns = with_receipts(columns, receipts)
+        for key, values in {**columns, "tx_hash": [tx_hash] * n_rows}.items():
+            combined[key] += values
+    return combined
 
 
-def _n_rows(columns: Mapping[str, Any]) -> int:
-    return len(next(iter(columns.values())))
-
-
-def _positions(tree: Tree, columns: Mapping[str, Any]) -> Sequence[int]:
-    """List the position of each row's receipt: an edge's child, -1 for a whole transaction."""
+def _first_or_own(ids: Sequence[str], columns: Mapping[str, Any], n_rows: int) -> Iterable[int]:
+    """Return the row of each row's receipt: an edge's child, the first for a transaction."""
     if "child_id" in columns:
-        row_of = {receipt_id: row for row, receipt_id in enumerate(tree.columns["receipt_id"])}
-        return [row_of[child_id] for child_id in columns["child_id"]]
-    positions: Sequence[int] = columns.get("position", [-1] * _n_rows(columns))
-    return positions
-
-
-def _concat(parts: Sequence[Any]) -> Any:
-    if isinstance(parts[0], ExtensionArray):
-        return pd.concat(map(pd.Series, parts), ignore_index=True).array
-    if isinstance(parts[0], np.ndarray):
-        return np.concatenate(parts)
-    return list(chain.from_iterable(parts))
+        row_of = {receipt_id: row for row, receipt_id in enumerate(ids)}
+        return map(row_of.__getitem__, columns["child_id"])
+    return (max(position, 0) for position in columns.get("position", [0] * n_rows))

@@ -67,12 +67,12 @@ class TransactionData:
     _names: dict[int, str] = field(default_factory=dict, init=False, repr=False)
 
     def __post_init__(self) -> None:
-        self.column = self.tree.listed
+        self.column = self.tree.columns.__getitem__
         kinds = self.column("kind")
         self.non_refunds = [row for row, kind in enumerate(kinds) if kind != "refund"]
         self.failed_receipts = [row for row in self.non_refunds if row in self.failures]
         self.request = read_request(self.result)
-        self.data_edges = list(self.tree.data)
+        self.data_edges = self.tree.data
 
     @property
     def has_other_kinds(self) -> bool:
@@ -82,7 +82,7 @@ class TransactionData:
         bodies = zip(column("actions"), values.actions, strict=True)
         return (
             any(status == UNKNOWN and message for status, message in statuses)
-            or any(names - KINDS_BY_NAME.keys() for names in values.names)
+            or any(not names <= KINDS_BY_NAME.keys() for names in values.names)
             or any(kind not in (None, DISTRIBUTION) and actions is None for kind, actions in bodies)
             or (self.verdict == "unknown" and other_status(self.result.status) is not None)
         )
@@ -144,7 +144,7 @@ def account(account_id: str | None) -> str:
 def failures_by_receipt(tree: Tree) -> dict[int, LedgerError]:
     """Return the errors of receipts by position."""
     errors: dict[int, LedgerError] = {}
-    if "failure" not in tree.listed("status"):
+    if "failure" not in tree.columns["status"]:
         return errors
     for position, execution in enumerate(tree.executions()):
         status = execution.outcome.status if execution else None

@@ -133,12 +133,12 @@ def unknown_values(values: ReceiptValues) -> list[str]:
     executed, ids = values.was_executed, values.forest.ids
     kinds = [
         kind if actions is None else None
-        for kind, actions in zip(values.forest.listed("actions"), values.actions, strict=True)
+        for kind, actions in zip(values.forest.columns["actions"], values.actions, strict=True)
     ]
     statuses = [
         message if status == UNKNOWN else None
         for message, status in zip(
-            values.forest.listed("error_message"), values.status, strict=True
+            values.forest.columns["error_message"], values.status, strict=True
         )
     ]
     # Documents without any bodies have a note of their own.
@@ -156,7 +156,7 @@ def unknown_values(values: ReceiptValues) -> list[str]:
         *_positions_by_text(statuses).items(),
         (
             "beside their deposits, the effects of unknown kinds of actions are not known",
-            [row for row, names in enumerate(values.names) if names - KINDS_BY_NAME.keys()],
+            [row for row, names in enumerate(values.names) if not names <= KINDS_BY_NAME.keys()],
         ),
         (
             "gas bought for receipts that have not run is not counted",
@@ -184,7 +184,9 @@ def unknown_values(values: ReceiptValues) -> list[str]:
         ),
     )
     return _describe_unknown_fee(values) + [
-        f"{note}: {first_names(ids[positions].tolist())}" for note, positions in notes if positions
+        f"{note}: {first_names([ids[row] for row in positions])}"
+        for note, positions in notes
+        if positions
     ]
 
 

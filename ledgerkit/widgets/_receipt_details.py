@@ -104,12 +104,12 @@ class ReceiptDetails:
 
     @cached_property
     def _positions(self) -> dict[str, int]:
-        return {receipt_id: i for i, receipt_id in enumerate(self._tx.tree.ids.tolist())}
+        return {receipt_id: i for i, receipt_id in enumerate(self._tx.tree.ids)}
 
     @cached_property
     def _created(self) -> dict[int, list[int]]:
         created: dict[int, list[int]] = {}
-        for i, parent in enumerate(self._tx.tree.parents.tolist()):
+        for i, parent in enumerate(self._tx.tree.parents):
             created.setdefault(parent, []).append(i)
         return created
 
@@ -131,7 +131,7 @@ class ReceiptDetails:
     # Sections -------------------------------------------------------------------------------
 
     def _facts(self, position: int, row: Json) -> list[Any]:
-        parent = int(self._tx.tree.parents[position])
+        parent = self._tx.tree.parents[position]
         waits = [self._positions[receipt_id] for receipt_id in row["waits_for"]]
         return _drop_missing(
             ("Receipt", id_value("receipt", row["receipt_id"])),

@@ -63,7 +63,7 @@ class TraceView(Block):
                 for name in names
             ],
             "status": [names.index(name) for name in statuses],
-            "parent": tx.tree.parents.tolist(),
+            "parent": tx.tree.parents,
             "label": _coded(self._labels),
             "receiver": _coded("an unknown account" if i is None else cut(i) for i in receivers),
             "gas": ["" if gas is None else gas_amount(gas) for gas in tx.column("gas_burnt")],
@@ -113,7 +113,7 @@ class TraceView(Block):
         tx = self._tx
         if self._receipt_id is None:
             return next(iter([*tx.failed_receipts, *range(len(tx.tree))]), None)
-        ids: list[str] = tx.tree.ids.tolist()
+        ids = tx.tree.ids
         if self._receipt_id not in ids:
             expected = f"a receipt of transaction {self.trace.tx_hash}"
             raise InvalidRequestError.refuse("receipt_id", self._receipt_id, expected)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -28,11 +27,8 @@ def test_no_row_precedes_what_it_depends_on(
 ):
     """Rows follow their creators and producers; only those in or after a cycle are left out."""
     listed, roots, n_rows = drawn
-    creators, rows = np.array(listed, dtype=np.int64).reshape(-1, 2).T
     data = [(before % n_rows, after % n_rows) for before, after in drawn_data]
-    producers, consumers = np.array(data, dtype=np.int64).reshape(-1, 2).T
-    first = np.array(roots, dtype=np.int64)
-    order = graph.sort((creators, rows), first, n_rows, (producers, consumers)).tolist()
+    order = graph.sort(listed, roots, n_rows, data)
 
     waits_for = {row: {b for b, after in [*listed, *data] if after == row} for row in range(n_rows)}
     place = {row: at for at, row in enumerate(order)}
@@ -49,16 +45,12 @@ def test_no_row_precedes_what_it_depends_on(
 def test_depths_and_sums_of_sorted_rows(drawn: tuple[list[tuple[int, int]], list[int], int]):
     """A row is one deeper than its creator, and its sum is its value and its children's sums."""
     listed, roots, n_rows = drawn
-    creators, rows = np.array(listed, dtype=np.int64).reshape(-1, 2).T
-    none = np.array([], dtype=np.int64)
-    order = graph.sort((creators, rows), np.array(roots, dtype=np.int64), n_rows, (none, none))
-    place = {row: at for at, row in enumerate(order.tolist())}
-    parents = np.full(n_rows, -1)
+    place = {row: at for at, row in enumerate(graph.sort(listed, roots, n_rows, []))}
+    parents = [-1] * n_rows
     for creator, row in listed:
         parents[place[row]] = place[creator]
-    values = np.full(n_rows, 2**63, dtype=np.uint64)
-    depths, sums = graph.depths(parents), graph.subtree_sums(parents, values)
-    for at, parent in enumerate(parents.tolist()):
+    depths, sums = graph.depths(parents), graph.subtree_sums(parents, [2**63] * n_rows)
+    for at, parent in enumerate(parents):
         assert depths[at] == (0 if parent < 0 else depths[parent] + 1)
         below = [sums[child] for child in range(n_rows) if parents[child] == at]
         assert sums[at] == 2**63 + sum(below)

@@ -7,17 +7,14 @@ them with `graph`, and `frame_columns` computes the columns of the frames.
 
 from __future__ import annotations
 
-import gc
-from contextlib import contextmanager
 from dataclasses import dataclass, field
-from itertools import chain, count
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from msgspec import UNSET
 
 from ledgerkit.api.models.transactions import Outcome, Status, Transaction
 from ledgerkit.tracing.action_fields import parse_amount
-from ledgerkit.tracing.tree.arrays import list_values, objects
 from ledgerkit.tracing.tree.frame_columns import (
     LEVELS_BEFORE_REFUNDS,
     edge_columns,
@@ -36,12 +33,8 @@ from ledgerkit.tracing.tree.outcomes import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    import numpy as np
-
     from ledgerkit.api.models.actions import Actions
     from ledgerkit.api.models.transactions import ExecutionOutcome, Receipt, TxResult
-    from ledgerkit.tracing.tree.linking import DataEdges
-    from ledgerkit.tracing.tree.outcomes import Outcomes
 
 __all__ = ["Conversion", "Forest", "Tree", "build_forest", "build_tree", "verdict"]
 
@@ -64,42 +57,33 @@ class Forest:
     """
     The receipt trees of transactions, one after another, rows of each in causal order.
 
-    `columns` are those of the receipts frame, `conversions` those of the transactions, `trees` is
-    the number of each row's transaction, and `starts` the first row of each tree and their end.
-    `parents` is the position of each row's creator (-1: none), and `outcome_at` the position of
-    its outcome in the joined lists of the results (-1: not executed). `inferred` are the bodies
-    that the results lack.
+    `columns` are the lists of the receipts frame's values, None where one is missing (NA among
+    `args`), `conversions` those of the transactions, `trees` is the number of each row's
+    transaction, and `starts` the first row of each tree and their end. `parents` is the position of
+    each row's creator (-1: none), and `outcome_at` the position of its outcome in the joined lists
+    of the results (-1: not executed). `inferred` are the bodies that the results lack. `data` are
+    the producers and consumers of data, by position, and the data_ids.
     """
 
     results: Sequence[TxResult] = field(repr=False)
-    columns: Mapping[str, Any]
+    columns: Mapping[str, list[Any]]
     conversions: tuple[Conversion, ...]
     notes: tuple[str, ...]
-    ids: np.ndarray = field(repr=False)
-    trees: np.ndarray = field(repr=False)
-    starts: np.ndarray = field(repr=False)
-    parents: np.ndarray = field(repr=False)
-    data: DataEdges = field(repr=False)
-    outcome_at: np.ndarray = field(repr=False)
+    ids: list[str] = field(repr=False)
+    trees: list[int] = field(repr=False)
+    starts: list[int] = field(repr=False)
+    parents: list[int] = field(repr=False)
+    data: list[tuple[int, int, str]] = field(repr=False)
+    outcome_at: list[int] = field(repr=False)
     inferred: Sequence[Receipt] = field(repr=False)
-    _listed: dict[str, list[Any]] = field(default_factory=dict, init=False, repr=False)
 
     def __len__(self) -> int:
         return len(self.parents)
 
-    def listed(self, name: str) -> list[Any]:
-        """List a column of the receipts, None where a value is missing; listed once."""
-        values = self._listed.get(name)
-        if values is None:
-            values = self._listed[name] = list_values(self.columns[name])
-        return values
-
     def executions(self) -> list[ExecutionOutcome | None]:
         """List the outcomes of the receipts; None where a receipt has not run."""
         outcomes = [outcome for result in self.results for outcome in result.outcomes]
-        listed: list[ExecutionOutcome | None]
-        listed = objects(outcomes)[self.outcome_at].tolist()
-        return listed
+        return [outcomes[row] if row >= 0 else None for row in self.outcome_at]
 
     def actions(self) -> list[Actions | None]:
         """List the actions of the receipts; None where the document lacks them."""
@@ -109,9 +93,9 @@ class Forest:
             for body in chain(bodies, self.inferred)
             if body.receipt is not None and body.receipt.action is not None
         }
-        return list(map(actions.get, self.ids.tolist()))
+        return list(map(actions.get, self.ids))
 
-    def edges(self) -> dict[str, Any]:
+    def edges(self) -> dict[str, list[Any]]:
         """Compute the columns of the edges frame."""
         return edge_columns(self.ids, self.parents, self.data)
 
@@ -135,24 +119,6 @@ class Tree(Forest):
         return self.conversions[0]
 
 
-@contextmanager
-def _collector_paused() -> Iterator[None]:
-    """
-    Pause the garbage collector while receipts are decoded.
-
-    It would search their lists repeatedly, in vain: reading a document of 120 MB would take twice
-    as long.
-    """
-    was_enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_enabled:
-            gc.enable()
-
-
-@_collector_paused()
 def build_tree(
     result: TxResult,
     *,
@@ -180,11 +146,10 @@ def build_tree(
         **_members(receipts, shard_of),
         overall=_overall_status(result.status),
         level=result.final_execution_status,
-        leaf=_leaf(result, receipts.outcomes),
+        leaf=_leaf(result, receipts),
     )
 
 
-@_collector_paused()
 def build_forest(results: Sequence[TxResult]) -> Forest:
     """Compute the receipt trees of many transactions at once, as `build_tree` does."""
     return Forest(**_members(LinkedReceipts(results, {}), None))
@@ -208,23 +173,21 @@ def _members(
     }
 
 
-def _leaf(result: TxResult, outcomes: Outcomes) -> str | None:
+def _leaf(result: TxResult, receipts: LinkedReceipts) -> str | None:
     """Return the status at which the chain of SuccessReceiptId ends; None without a chain."""
     if result.transaction_outcome is None:
         return None
     status = result.transaction_outcome.outcome.status
-    code = status_code(status)
+    name = STATUS_NAMES[status_code(status)]
     target = status.success_receipt_id if isinstance(status, Status) else None
-    rows = {} if target is None else dict(zip(outcomes.ids, count(), strict=False))
-    seen = set()
+    outcomes, seen = receipts.outcomes, set()
     while target is not None:
         if target in seen:
             return None
         seen.add(target)
-        row = rows.get(target)
-        code = NOT_EXECUTED if row is None else outcomes.codes[row]
-        target = None if row is None else outcomes.result_ids.get(row)
-    return STATUS_NAMES[code]
+        row = min(receipts.row_of.get(target, -1), len(outcomes.ids))  # the last has not run
+        name, target = outcomes.columns["status"][row], outcomes.result_ids.get(row)
+    return name
 
 
 def verdict(tree: Tree) -> str:
@@ -257,18 +220,20 @@ _STARTING = ("NotStarted", "Started")
 
 def _verdict_on_success(tree: Tree) -> str:
     statuses = tree.columns["status"]
-    if (statuses == "failure").any():
+    if "failure" in statuses:
         return "succeeded_with_failed_receipts"
     unknown_gas, all_ran = _gas_of_unknown(tree), tree.level in (*LEVELS_BEFORE_REFUNDS, "FINAL")
-    kinds = tree.columns["kind"][statuses == "not_executed"]
-    if not all_ran and ((kinds != "refund").any() or 0 in unknown_gas):
+    columns = zip(tree.columns["kind"], statuses, strict=True)
+    is_waiting = any(kind != "refund" and name == "not_executed" for kind, name in columns)
+    if not all_ran and (is_waiting or 0 in unknown_gas):
         return "pending"
     return "unknown" if unknown_gas else "fully_succeeded"
 
 
 def _gas_of_unknown(tree: Tree) -> list[int | None]:
     """List the gas burnt by receipts of unknown status: 0 for a receipt that has not run."""
-    columns = zip(*map(tree.listed, ("status", "kind", "gas_burnt")), strict=True)
+    names = ("status", "kind", "gas_burnt")
+    columns = zip(*map(tree.columns.__getitem__, names), strict=True)
     return [gas for status, kind, gas in columns if status == "unknown" and kind != "refund"]
 
 

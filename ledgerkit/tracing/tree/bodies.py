@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 from msgspec import UNSET
 from pandas import NA
 
@@ -19,7 +18,7 @@ from ledgerkit.api.models.actions import (
 )
 from ledgerkit.api.models.transactions import ActionReceipt, DecodedList, ReceiptBody
 from ledgerkit.tracing.action_fields import decode_all_args, parse_amount
-from ledgerkit.tracing.tree.arrays import EMPTY_LIST, JoinedLists, amounts, integers, objects, take
+from ledgerkit.tracing.tree.lists import EMPTY_LIST, JoinedLists, check_gas, parse_amounts
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -57,7 +56,7 @@ class Bodies:
         self.ids: list[str] = []
         self.inputs: list[tuple[int, str]] = []  # row and data_id
         self.outputs: list[tuple[int, str]] = []
-        self._values: dict[str, list[Any]] = {name: [] for name in _COLUMNS}
+        self.columns: dict[str, list[Any]] = {name: [] for name in _COLUMNS}
         for result in results:
             bodies = result.bodies or DecodedList(())
             self.lists.add(bodies.path, len(self.ids))
@@ -89,16 +88,17 @@ class Bodies:
         shared = [list(map(self._texts.setdefault, ids, ids)) for ids in accounts]
         actions = self._action_values([content.actions for content in contents], bodies)
         for name, values in zip(_COLUMNS, (*shared, *actions, inputs, outputs), strict=True):
-            self._values[name] += values
+            self.columns[name].extend(values)
 
     def _action_values(
         self, actions: Sequence[Actions | None], bodies: Sequence[Receipt]
-    ) -> tuple[list[Any], ...]:
+    ) -> tuple[Sequence[Any], ...]:
         """Return the columns of actions: single calls and transfers at once, others one by one."""
         firsts = [listed[0] if listed and len(listed) == 1 else _OTHER for listed in actions]
         single = [action if type(action) is Action else _OTHER for action in firsts]
         calls = [action.function_call or _NO_CALL for action in single]
         simple = [action.function_call or action.transfer or _NO_DEPOSIT for action in single]
+        start = len(self.ids) - len(bodies)
         columns: tuple[list[Any], ...] = (
             [_NAMES[type(action)] for action in simple],
             [call.method_name for call in calls],
@@ -106,29 +106,17 @@ class Bodies:
             [action.deposit for action in simple],
             [call.gas for call in calls],
         )
-        start = len(self.ids) - len(bodies)
+
+        def path_of(index: int) -> str:
+            return f"{self.lists.path(start + index)}.receipt.Action"
+
         for index, action in enumerate(simple):
             if action is _NO_DEPOSIT:
-                fields = _action_fields(actions[index], bodies[index], self._path(start + index))
+                fields = _action_fields(actions[index], bodies[index], path_of(index))
                 for column, value in zip(columns, fields, strict=True):
                     column[index] = value
-        return columns
-
-    def _path(self, row: int) -> str:
-        return f"{self.lists.path(row)}.receipt.Action"
-
-    def columns(self, rows: np.ndarray) -> dict[str, Any]:
-        """Return the columns of these rows; row -1 is a receipt without a body."""
-        return {
-            name: take(self._array(name, values), rows) for name, values in self._values.items()
-        }
-
-    def _array(self, name: str, values: list[Any]) -> Any:
-        if name == "deposit":
-            return amounts(values, self._path)
-        if name == "gas_attached":
-            return integers(values, self._path, np.uint64)
-        return objects(values, NA if name == "args" else None)
+        *others, deposits, gas = columns
+        return *others, parse_amounts(deposits, path_of), check_gas(gas, path_of)
 
 
 def _action_fields(actions: Actions | None, receipt: Receipt, path: str) -> tuple[Any, ...]:

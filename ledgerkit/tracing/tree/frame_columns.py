@@ -2,118 +2,119 @@
 
 from __future__ import annotations
 
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from ledgerkit.api.models.transactions import Status
-from ledgerkit.frames.build import integers
 from ledgerkit.tracing.tree import graph
-from ledgerkit.tracing.tree.arrays import EMPTY_LIST, objects
 from ledgerkit.tracing.tree.linking import is_refund_by_cost
+from ledgerkit.tracing.tree.lists import EMPTY_LIST
 from ledgerkit.tracing.tree.outcomes import STATUS_NAMES, UNKNOWN
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
-    import pandas as pd
+    from ledgerkit.tracing.tree.linking import LinkedReceipts
 
-    from ledgerkit.tracing.tree.linking import DataEdges, LinkedReceipts
-    from ledgerkit.u128.array import U128Array
-
-    Columns = dict[str, Any]
+    Columns = dict[str, list[Any]]
     ShardOf = Callable[[str], int | None]
 
 SYSTEM = "system"  # the sender of refunds
 LEVELS_BEFORE_REFUNDS = ("EXECUTED_OPTIMISTIC", "EXECUTED")  # all receipts but refunds have run
-_EDGE_KINDS = np.array(["creation", "data"], dtype=object)
-_RECEIPT_KINDS = np.array(["action", "refund", None], dtype=object)
 
 
 def receipt_columns(receipts: LinkedReceipts, shard_of: ShardOf | None = None) -> Columns:
     """Compute the columns of the receipts frame; `shard_of` is for results without shards."""
-    outcomes = receipts.outcomes.columns(receipts.outcome_at)
-    bodies = receipts.bodies.columns(receipts.body_at)
-    kinds = _kinds(receipts, bodies["predecessor_id"], outcomes["tokens_burnt"])
-    outcomes["status"][_lack_outcome(receipts, kinds)] = STATUS_NAMES[UNKNOWN]
+    columns: Columns = {}
+    for source, rows in (
+        (receipts.outcomes.columns, receipts.outcome_at),
+        (receipts.bodies.columns, receipts.body_at),
+    ):
+        for name, values in source.items():
+            columns[name] = list(map(values.__getitem__, rows))
+    ids, parents = receipts.ids, receipts.parents
+    kinds = _kinds(receipts, columns["predecessor_id"], columns["tokens_burnt"])
+    for position in _lacking_outcomes(receipts, kinds):
+        columns["status"][position] = STATUS_NAMES[UNKNOWN]
     if shard_of is not None:
-        _fill_shards(outcomes["shard_id"], receipts.outcome_at, bodies["receiver_id"], shard_of)
-    gas_burnt = outcomes["gas_burnt"].to_numpy(np.uint64, na_value=0)
-    on_critical_path = np.zeros(len(kinds), dtype=bool)
-    on_critical_path[_critical_path(receipts)] = True
-    return {
-        "receipt_id": receipts.ids.copy(),
-        "parent_id": objects(receipts.ids)[receipts.parents],
-        "depth": receipts.depths,
-        "order": integers(np.arange(len(receipts.ids)) - receipts.starts[receipts.trees], "order"),
+        _fill_shards(columns["shard_id"], receipts.outcome_at, columns["receiver_id"], shard_of)
+    on_critical_path = [False] * len(ids)
+    for position in _critical_path(receipts):
+        on_critical_path[position] = True
+    starts = [receipts.starts[tree] for tree in receipts.trees]
+    return columns | {
+        "receipt_id": ids,
+        "parent_id": [None if parent < 0 else ids[parent] for parent in parents],
+        "depth": graph.depths(parents),
+        "order": [position - start for position, start in enumerate(starts)],
         "kind": kinds,
         "is_local": receipts.is_local,
-        **outcomes,
-        **bodies,
         "waits_for": _waits_for(receipts),
-        "subtree_gas": graph.subtree_sums(receipts.parents, gas_burnt),
+        "subtree_gas": graph.subtree_sums(parents, [gas or 0 for gas in columns["gas_burnt"]]),
         "on_critical_path": on_critical_path,
     }
 
 
-def edge_columns(ids: np.ndarray, parents: np.ndarray, data: DataEdges) -> Columns:
+def edge_columns(
+    ids: Sequence[str], parents: Sequence[int], data: Sequence[tuple[int, int, str]]
+) -> Columns:
     """Compute the columns of the edges frame: by child, its creation before its data edges."""
-    created = np.flatnonzero(parents >= 0)
-    children = np.append(created, data.consumers)
-    by_child = np.argsort(children, kind="stable")
-    creators = np.append(parents[created], data.producers)[by_child]
-    children, is_data = children[by_child], by_child >= len(created)
-    data_ids = np.full(len(is_data), None, dtype=object)
-    data_ids[is_data] = data.data_ids
+    created = [(parent, child, None) for child, parent in enumerate(parents) if parent >= 0]
+    edges = sorted([*created, *data], key=itemgetter(1))
     return {
-        "parent_id": ids[creators],
-        "child_id": ids[children],
-        "kind": _EDGE_KINDS[is_data.astype(np.int8)],
-        "data_id": data_ids,
+        "parent_id": [ids[parent] for parent, _, _ in edges],
+        "child_id": [ids[child] for _, child, _ in edges],
+        "kind": ["creation" if data_id is None else "data" for _, _, data_id in edges],
+        "data_id": [data_id for _, _, data_id in edges],
     }
 
 
 def _fill_shards(
-    shards: pd.arrays.IntegerArray,
-    outcome_at: np.ndarray,
-    receivers: np.ndarray,
+    shards: list[int | None],
+    outcome_at: Sequence[int],
+    receivers: Sequence[str | None],
     shard_of: ShardOf,
 ) -> None:
-    missing = shards.isna() & (outcome_at >= 0)
-    shard_by_account = {name: shard_of(name) for name in set(receivers[missing]) - {None}}
-    for position in np.flatnonzero(missing).tolist():
-        shard_id = shard_by_account.get(receivers[position])
-        if shard_id is not None:
-            shards[position] = shard_id
+    for position, receiver_id in enumerate(receivers):
+        if shards[position] is None and outcome_at[position] >= 0 and receiver_id is not None:
+            shards[position] = shard_of(receiver_id)
 
 
 def _kinds(
-    receipts: LinkedReceipts, predecessors: np.ndarray, tokens_burnt: U128Array
-) -> np.ndarray:
-    codes = (predecessors == SYSTEM).astype(np.int8)
-    for position in np.flatnonzero(predecessors == None).tolist():  # noqa: E711 - compares values
-        result = receipts.results[receipts.trees[position]]
-        is_refund = is_refund_by_cost(result, tokens_burnt[position])
-        codes[position] = 2 if receipts.outcome_at[position] < 0 else is_refund
-    kinds: np.ndarray = _RECEIPT_KINDS[codes]
+    receipts: LinkedReceipts,
+    predecessors: Sequence[str | None],
+    tokens_burnt: Sequence[int | None],
+) -> list[str | None]:
+    kinds: list[str | None] = []
+    for position, predecessor_id in enumerate(predecessors):
+        is_refund = predecessor_id == SYSTEM
+        if predecessor_id is None:
+            if receipts.outcome_at[position] < 0:
+                kinds.append(None)
+                continue
+            result = receipts.results[receipts.trees[position]]
+            is_refund = is_refund_by_cost(result, tokens_burnt[position])
+        kinds.append("refund" if is_refund else "action")
     return kinds
 
 
-def _lack_outcome(receipts: LinkedReceipts, kinds: np.ndarray) -> np.ndarray:
-    """Mark the receipts without an outcome that have run according to their transaction."""
-    has_run = np.zeros(len(kinds), dtype=bool)
-    missing = receipts.outcome_at < 0
-    for tree in set(receipts.trees[missing].tolist()):
-        result, first = receipts.results[tree], int(receipts.starts[tree])
-        rows = slice(first, int(receipts.starts[tree + 1]))
+def _lacking_outcomes(receipts: LinkedReceipts, kinds: Sequence[str | None]) -> list[int]:
+    """List the receipts without an outcome that have run according to their transaction."""
+    lacking = []
+    for position, outcome_row in enumerate(receipts.outcome_at):
+        if outcome_row >= 0:
+            continue
+        tree = receipts.trees[position]
+        result, is_first = receipts.results[tree], position == receipts.starts[tree]
         level = result.final_execution_status
-        if level == "FINAL":
-            has_run[rows] = True
-        elif level in LEVELS_BEFORE_REFUNDS:
-            has_run[rows] = kinds[rows] == _RECEIPT_KINDS[0]
-        if isinstance(result.status, Status):  # the result comes from the first receipt
-            has_run[first] |= receipts.ids[first] in result.created_ids()
-    return has_run & missing
+        has_run = level == "FINAL" or (
+            level in LEVELS_BEFORE_REFUNDS and kinds[position] == "action"
+        )
+        if is_first and isinstance(result.status, Status):  # its result comes from the first
+            has_run |= receipts.ids[position] in result.created_ids()
+        if has_run:
+            lacking.append(position)
+    return lacking
 
 
 def _waits_for(receipts: LinkedReceipts) -> list[list[str]]:
@@ -126,8 +127,10 @@ def _waits_for(receipts: LinkedReceipts) -> list[list[str]]:
 
 
 def _critical_path(receipts: LinkedReceipts) -> list[int]:
-    executed = np.flatnonzero(receipts.outcome_at >= 0)
-    trees = receipts.trees[executed]
-    is_last = np.append(trees[1:] != trees[:-1], True)[: len(executed)]
-    data = receipts.data.producers, receipts.data.consumers
-    return graph.latest_chains(executed[is_last].tolist(), receipts.parents, data)
+    last = {
+        tree: position
+        for position, tree in enumerate(receipts.trees)
+        if receipts.outcome_at[position] >= 0
+    }
+    data = [(producer, consumer) for producer, consumer, _ in receipts.data]
+    return graph.latest_chains(last.values(), receipts.parents, data)
