@@ -355,7 +355,12 @@ SCHEMAS: dict[str, tuple[Column, ...]] = {
         _c("locked", "u128", "not released or not vested yet; venear: locked for veNEAR", YOCTO),
         _c("pending", "u128", "venear: being unlocked until `unlock_time`", YOCTO),
         _c("unvested", "u128", "lockup: not vested yet; missing if the schedule is private", YOCTO),
-        _c("liquid", "u128", "what the owner can transfer from the contract now", YOCTO),
+        _c(
+            "liquid",
+            "u128",
+            "what the owner can transfer now; 0 while transfers are refused",
+            YOCTO,
+        ),
         _c(
             "vesting",
             "str",

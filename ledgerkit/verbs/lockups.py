@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from dataclasses import replace
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, NamedTuple, cast, overload
 
 from ledgerkit import client, errors, validation
 from ledgerkit.api import rest, rpc
-from ledgerkit.frames.build import build_frame, columns_of
+from ledgerkit.frames.build import build_frame
+from ledgerkit.frames.schemas import SCHEMAS
 from ledgerkit.frames.tokens import PoolRow
 from ledgerkit.verbs import readings
 from ledgerkit.verbs.declaring import verb
@@ -32,24 +34,34 @@ _FACTORY = "lockup.near"
 _DIGEST_BYTES = 20
 _MAX_TIME_NS = 2**63 - 1
 _POOL = "get_staking_pool_account_id"
-# The view methods that return an amount, by the column of their result.
+# The view methods by the column of their result, or by a name of what completes a column.
 # Source: near/core-contracts, `lockup/src/getters.rs`; houseofstake/house-of-stake-contracts,
 # `lockup-contract/src/getters.rs` and `venear.rs`.
-_AMOUNTS = {
+_COMMON = {
     "balance": "get_balance",
     "deposited": "get_known_deposited_balance",
     "liquid": "get_liquid_owners_balance",
 }
 _METHODS = {
-    "lockup": {**_AMOUNTS, "locked": "get_locked_amount"},
+    "lockup": {
+        **_COMMON,
+        "locked": "get_locked_amount",
+        "vesting": "get_vesting_information",
+        "is_enabled": "are_transfers_enabled",
+    },
     "venear": {
-        **_AMOUNTS,
+        **_COMMON,
         "locked": "get_venear_locked_balance",
         "pending": "get_venear_pending_balance",
         "unlocked": "get_venear_liquid_balance",
+        "unlock_time": "get_venear_unlock_timestamp",
     },
 }
-_TIMES = ("start_timestamp", "cliff_timestamp", "end_timestamp")
+_TIMES = {  # members of a vesting schedule, and their columns
+    "start_timestamp": "vesting_start",
+    "cliff_timestamp": "vesting_cliff",
+    "end_timestamp": "vesting_end",
+}
 
 
 class Selection(NamedTuple):
@@ -57,37 +69,6 @@ class Selection(NamedTuple):
 
     status: str
     pool_id: str | None = None
-
-
-class _Vesting(NamedTuple):
-    """The kind of a vesting schedule, its times in nanoseconds, and what has not vested."""
-
-    kind: str | None
-    start: int | None = None
-    cliff: int | None = None
-    end: int | None = None
-    unvested: int | None = None
-
-
-class _Row(NamedTuple):
-    """A row of the frame."""
-
-    account_id: str
-    source: str
-    lockup_id: str
-    status: str
-    staking_pool_id: str | None
-    balance: int | None = None
-    deposited: int | None = None
-    locked: int | None = None
-    pending: int | None = None
-    unvested: int | None = None
-    liquid: int | None = None
-    vesting: str | None = None
-    vesting_start: int | None = None
-    vesting_cliff: int | None = None
-    vesting_end: int | None = None
-    unlock_time: int | None = None
 
 
 def lockup_id(owner_id: str, factory_id: str = _FACTORY) -> str:
@@ -202,7 +183,7 @@ def lockups(
     Notes
     -----
     Source: view methods of the contracts, such as get_liquid_owners_balance. An account without
-    contracts costs two requests to a node, and each contract up to six more. For veNEAR, `liquid`
+    contracts costs two requests to a node, and each contract up to seven more. For veNEAR, `liquid`
     is the lower of get_liquid_owners_balance and get_venear_liquid_balance, as the contract's
     `transfer` requires both.
 
@@ -225,56 +206,67 @@ def lockups(
         raise errors.InvalidRequestError.refuse("network", network.name, rule)
     height, block_hash = fetcher.ledger.pin(validation.block_reference("final"))
     at = validation.block_reference(block_hash)
-    owned = [(name, *item) for name in account_ids for item in lockup_ids(network, name).items()]
-    subjects = {f"{row[0]} in {row[2]}": row for row in owned}
-    selections = read_selections(fetcher.ledger, [row[2] for row in owned], at)
-    rows = [
-        _Row(*subjects[subject], *selection)
-        for subject, selection in fetcher.succeeded(subjects, selections)
-    ]
+    owned = {
+        f"{account_id} in {name}": {"account_id": account_id, "source": source, "lockup_id": name}
+        for account_id in account_ids
+        for source, name in lockup_ids(network, account_id).items()
+    }
+    contract_ids = [row["lockup_id"] for row in owned.values()]
+    selections = read_selections(fetcher.ledger, contract_ids, at)
+    rows: dict[str, dict[str, Any]] = {
+        subject: {**owned[subject], "status": status, "staking_pool_id": pool_id}
+        for subject, (status, pool_id) in fetcher.succeeded(owned, selections)
+    }
     rows = _read_amounts(fetcher, rows, at)
-    frame = build_frame("lockups", columns_of("lockups", rows))
+    columns = {c.name: [row.get(c.name) for row in rows.values()] for c in SCHEMAS["lockups"]}
+    frame = build_frame("lockups", columns)
     source = "view methods of lockup contracts"
     return fetcher.result(frame, source, block_height=height, block_hash=block_hash)
 
 
-def _read_amounts(fetcher: Fetcher, rows: Sequence[_Row], at: BlockReference) -> list[_Row]:
-    """Read the amounts of each contract; one that could not be read is a failure, not a row."""
-    contracts = [row for row in rows if row.status == "ok"]
-    calls: dict[tuple[str, str], Call[Any]] = {
-        (row.lockup_id, column): _call(row.lockup_id, method, at)
-        for row in contracts
-        for column, method in _METHODS[row.source].items()
-    }
-    for row in contracts:
-        column, method, decode = _OTHERS[row.source]
-        calls[row.lockup_id, column] = _call(row.lockup_id, method, at, decode)
-    cells = _read_cells(fetcher, calls)
+def _read_amounts(
+    fetcher: Fetcher, rows: Mapping[str, dict[str, Any]], at: BlockReference
+) -> dict[str, dict[str, Any]]:
+    """Add what the contracts return; one that could not be read is a failure, not a row."""
     calls = {
-        (name, "unvested"): _unvested_call(name, vesting, at)
-        for (name, _), vesting in cells.items()
-        if isinstance(vesting, _Vesting) and vesting.kind == "VestingSchedule"
+        (subject, name): _call(row["lockup_id"], method, at, _DECODERS.get(name, readings.amount))
+        for subject, row in rows.items()
+        for name, method in _METHODS[row["source"]].items()
+        if row["status"] == "ok"
     }
-    cells |= _read_cells(fetcher, calls)
-    by_contract: dict[str, dict[str, Any]] = {row.lockup_id: {} for row in rows}
-    for (name, column), value in cells.items():
-        by_contract[name][column] = value
-    completed = []
-    for row in rows:
-        values = by_contract[row.lockup_id]
+    results = _read_results(fetcher, calls)
+    calls = {}
+    for subject, values in results.items():
+        vesting = values.get("vesting")
+        if isinstance(vesting, dict) and vesting["vesting"] == "VestingSchedule":
+            # A contract takes the schedule as an argument, since it may be private.
+            schedule = {name: str(vesting[column]) for name, column in _TIMES.items()}
+            args = validation.json_args({"vesting_schedule": schedule})
+            contract_id = rows[subject]["lockup_id"]
+            calls[subject, "unvested"] = _call(contract_id, "get_unvested_amount", at, args=args)
+    for subject, unvested in _read_results(fetcher, calls).items():
+        results[subject] |= unvested
+    completed = {}
+    for subject, row in rows.items():
+        values = results.get(subject, {})
         failures = [value for value in values.values() if isinstance(value, errors.LedgerError)]
         if failures:
-            fetcher.fail(f"{row.account_id} in {row.lockup_id}", failures[0])
+            fetcher.fail(subject, failures[0])
         else:
-            completed.append(_complete(row, values) if values else row)
+            completed[subject] = row | _columns(row["source"], values) if values else row
     return completed
 
 
-def _read_cells(
+def _read_results(
     fetcher: Fetcher, calls: Mapping[tuple[str, str], Call[Any]]
-) -> dict[tuple[str, str], Any]:
+) -> dict[str, dict[str, Any]]:
+    """Send calls; return their results, or errors, by subject and name."""
     collector = Fetcher(fetcher.ledger, "collect", fetcher.progress)
-    return dict(zip(calls, collector.send(list(calls.values()), "lockups"), strict=True))
+    results: dict[str, dict[str, Any]] = defaultdict(dict)
+    sent = collector.send(list(calls.values()), "lockups")
+    for (subject, name), result in zip(calls, sent, strict=True):
+        results[subject][name] = result
+    return results
 
 
 def _call(
@@ -296,15 +288,8 @@ def _call(
     return replace(cast("Call[Any]", call), read=read, keep=None)
 
 
-def _unvested_call(lockup_id: str, vesting: _Vesting, at: BlockReference) -> Call[Any]:
-    # The schedule is an argument, as it may be private.
-    schedule = dict(zip(_TIMES, map(str, vesting[1:4]), strict=True))
-    args = validation.json_args({"vesting_schedule": schedule})
-    return _call(lockup_id, "get_unvested_amount", at, args=args)
-
-
-def _vesting(result: chain.CallResult, request: str) -> _Vesting:
-    """Decode the information about vesting: an enum of Rust, by the name of its variant."""
+def _vesting(result: chain.CallResult, request: str) -> dict[str, Any]:
+    """Decode the columns about vesting from an enum of Rust, with the name of its variant."""
     # Source: near/core-contracts, `lockup/src/types.rs`, VestingInformation.
     value = rpc.result_json(result, str | dict[str, Any], request)
     variants = [(value, {})] if isinstance(value, str) else list(value.items())
@@ -312,16 +297,15 @@ def _vesting(result: chain.CallResult, request: str) -> _Vesting:
         raise errors.DecodeError("not one kind of vesting", request=request, path="$.result")
     [(kind, content)] = variants
     members = content if isinstance(content, dict) else {}
+    columns = {"vesting": errors.cut(kind), "unvested": 0 if kind == "None" else None}
     if kind == "VestingSchedule":
-        return _Vesting(kind, *(_time_ns(members.get(name), request) for name in _TIMES))
-    if kind == "Terminating":
-        return _Vesting(
-            kind, unvested=readings.integer(members.get("unvested_amount", ""), request)
-        )
-    return _Vesting(errors.cut(kind), unvested=0 if kind == "None" else None)
+        columns |= {c: _time_ns(members.get(name), request) for name, c in _TIMES.items()}
+    elif kind == "Terminating":
+        columns["unvested"] = readings.integer(members.get("unvested_amount", ""), request)
+    return columns
 
 
-def _read_time(result: chain.CallResult, request: str) -> int:
+def _time(result: chain.CallResult, request: str) -> int:
     return _time_ns(readings.amount(result, request), request)
 
 
@@ -332,23 +316,26 @@ def _time_ns(value: Any, request: str) -> int:
     return time_ns
 
 
-# The view method of each kind whose result is no amount, with its column and its decoder.
-_OTHERS: dict[str, tuple[str, str, Callable[[chain.CallResult, str], Any]]] = {
-    "lockup": ("vesting", "get_vesting_information", _vesting),
-    "venear": ("unlock_time", "get_venear_unlock_timestamp", _read_time),
-}
+def _flag(result: chain.CallResult, request: str) -> bool:
+    return bool(rpc.result_json(result, bool, request))
 
 
-def _complete(row: _Row, values: dict[str, Any]) -> _Row:
-    """Add the amounts that a contract returned; it is broken if one is missing."""
-    status = "broken" if None in values.values() else "ok"
-    if row.source == "venear":
-        limits = values["liquid"], values.pop("unlocked")
-        values["liquid"] = None if None in limits else min(limits)
+_DECODERS = {"vesting": _vesting, "unlock_time": _time, "is_enabled": _flag}  # others are amounts
+
+
+def _columns(source: str, values: dict[str, Any]) -> dict[str, Any]:
+    """Return the columns of what a contract returned; it is broken if anything is missing."""
+    values["status"] = "broken" if None in values.values() else "ok"
+    limits = [values["liquid"]]
+    if source == "venear":
+        limits.append(values["unlocked"])
         if not values["pending"]:
             values["unlock_time"] = None  # the contract keeps the time of an earlier one
     else:
-        vesting = values.pop("vesting") or _Vesting(None)
-        names = ("vesting", "vesting_start", "vesting_cliff", "vesting_end", "unvested")
-        values = dict(zip(names, vesting, strict=True)) | values
-    return row._replace(status=status, **values)
+        vesting = values.pop("vesting") or {"vesting": None}
+        values = vesting | values
+        # Source: near/core-contracts, `lockup/src/owner.rs`, `transfer`.
+        if values["is_enabled"] is not True or values["vesting"] == "Terminating":
+            limits.append(None if values["is_enabled"] is None else 0)
+    values["liquid"] = None if None in limits else min(limits)
+    return values

@@ -519,7 +519,8 @@ def staking(
     read: Callable[[str], Call[Any]] = rest.full if has_tokens else rest.staking
     fetched = fetcher.fetch({name: read(name) for name in account_ids}, "staking")
     source = f"GET /v1/account/{{account_id}}/{'full' if has_tokens else 'staking'}"
-    unknown_ids = fetcher.warn_of_unknown({name: bool(r.pools) for name, r in fetched})
+    is_listed = {name: r.is_indexed if has_tokens else bool(r.pools) for name, r in fetched}
+    unknown_ids = fetcher.warn_of_unknown(is_listed)
     if not has_positions:
         frame = fetcher.frame(fetched, token_frames.staking, "the staking pools")
         return fetcher.result(frame, source)

@@ -45,6 +45,7 @@ class Mainnet:
     def __call__(self, method: str, path: str, _headers: object, body: bytes) -> Reply:
         """Answer one request."""
         if method == "GET":
+            self.called.append(("GET", path, None))
             account_id = path.split("/")[3]
             listed = {"account_id": account_id, "pools": [], "tokens": [], "nfts": []}
             state = {"balance": "1", "locked": "0", "storage_bytes": 100}
@@ -113,6 +114,7 @@ def lockup(vesting: Any = "None", **changed: Any) -> dict[str, Any]:
         "get_liquid_owners_balance": "7",
         "get_vesting_information": vesting,
         "get_unvested_amount": str(40 * NEAR),
+        "are_transfers_enabled": True,
         **changed,
     }
 
@@ -181,10 +183,21 @@ def test_vesting_is_what_the_contract_says() -> None:
         values = (row["vesting"], row["status"], row["staking_pool_id"])
         assert values == (kind, "ok", POOL)
         assert row["unvested"] == unvested if unvested is not None else row["unvested"] is pd.NA
-        assert (row["balance"], row["locked"], row["liquid"]) == (500 * NEAR, 2**128 - 1, 7)
+        liquid = 0 if kind == "Terminating" else 7
+        assert (row["balance"], row["locked"], row["liquid"]) == (500 * NEAR, 2**128 - 1, liquid)
     row = read(lockup({"VestingSchedule": SCHEDULE}))
     assert row["vesting_end"].value == 1726144000000000001
     assert row["vesting_cliff"].isoformat() == "2021-09-13T12:26:40+00:00"
+
+
+def test_without_transfers_nothing_is_liquid() -> None:
+    """The contract refuses transfers before they are enabled, whatever it states as liquid.
+
+    Source: near/core-contracts, lockup/src/owner.rs (transfer).
+    """
+    for enabled, liquid, status in ((False, [0], "ok"), (NO_METHOD, [pd.NA], "broken")):
+        row = read(lockup(are_transfers_enabled=enabled))
+        assert ([row["liquid"]], row["status"]) == (liquid, status)
 
 
 def test_the_schedule_is_the_argument() -> None:
@@ -329,6 +342,17 @@ def test_all_stakes_of_a_person_have_a_source() -> None:
     assert set(frame["account_id"]) == {PERSON}
 
 
+def test_an_account_without_any_stake_costs_three_requests() -> None:
+    """One request to the indexer, and one for each kind of lockup contract."""
+    handler = Mainnet()
+    with mainnet(handler) as ledger:
+        frame = lk.staking(PERSON, positions=True, ledger=ledger)
+    assert len(frame) == 0
+    called = sorted((contract_id, name) for contract_id, name, _ in handler.called)
+    full = ("GET", f"/v1/account/{PERSON}/full")
+    assert called == [(LOCKUP, SELECTED), (VENEAR_LOCKUP, SELECTED), full]
+
+
 def test_a_rate_that_could_not_be_read() -> None:
     """Without an answer there is no row, but a failure; a worth beyond u128 is no worth."""
     handler = with_stakes()
@@ -370,7 +394,7 @@ def test_staking_on_testnet_says_what_is_left_out() -> None:
         ledger = lk.connect("testnet", rpc_url=server.url, api_url=server.url, make_default=False)
         frame = lk.staking("a.testnet", positions=True, ledger=ledger)
     assert frame.attrs["notes"] == ["lockup contracts are not known on testnet"]
-    assert handler.called == []
+    assert [name for contract_id, name, _ in handler.called if contract_id != "GET"] == []
 
 
 # A person of the embedded ledger ---------------------------------------------------------

@@ -495,6 +495,22 @@ def test_the_account_panel_gives_the_verbs_frames():
     assert '<strong class="badge" style="border-color:#0072B2">mixed</strong>' in panel.static()
 
 
+def test_the_account_panel_shows_lockups_and_the_sources_of_stakes():
+    """Each stake has its source, and each lockup contract what its owner can spend now."""
+    with lk.connect("local", world="person"):
+        panel = lk.widgets.AccountExplorer("maria.near").press()
+        lockups = lk.lockups("maria.near")
+        html = panel.static()
+
+    assert FrontEnd(panel).titles[-2:] == ["Staking", "Lockups"]
+    pd.testing.assert_frame_equal(panel.frames["lockups"], lockups)
+    sources = panel.frames["staking"]["source"].tolist()
+    assert sources == ["indexed", "lockup", "venear", "liquid"]
+    assert panel.frames["exposure"]["sources"].tolist() == [sources]
+    for text in ("venear", "96.50 NEAR", "12.0002 NEAR", ".lockup.near"):
+        assert text in html
+
+
 def test_the_activity_of_an_account_opens_its_transactions():
     """Each row has the headline as a link, the verdict in words, and the account's changes."""
     panel = lk.widgets.AccountExplorer("ivan.near").press()

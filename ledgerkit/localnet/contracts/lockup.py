@@ -222,3 +222,8 @@ class Lockup(StakingLockup):
     def get_liquid_owners_balance(self) -> U128:
         """Return the amount that the owner can transfer."""
         return U128(self.transferable())
+
+    @view
+    def are_transfers_enabled(self) -> bool:
+        """Return True, as on mainnet since 2020."""
+        return True
