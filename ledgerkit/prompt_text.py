@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ledgerkit import validation
 from ledgerkit.errors import cut
@@ -38,10 +39,67 @@ def mark(text: str) -> str:
     return f"⟦{visible(text, keep=chr(10))}⟧"
 
 
+class Context(NamedTuple):
+    """The title, the texts and frames by name, and the provenance of a text for a prompt."""
+
+    title: str
+    parts: Mapping[str, str | pd.DataFrame]
+    attrs: Mapping[Any, Any]
+
+
+class HasContext(ABC):
+    """A result that can be written as text for a prompt."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def _prompt_context(self) -> Context:
+        """Return what the text consists of."""
+
+    def to_context(self, *, max_rows: int = MAX_ROWS, max_chars: int = MAX_CHARS) -> str:
+        """
+        Return the result as text for the prompt of a language model.
+
+        A trace has its explanation and its transfers, a statement its verdict, `totals` and `gaps`,
+        and a snapshot all its frames. Amounts have all digits, with units for people beside them.
+        Text of the chain is escaped, between ``⟦`` and ``⟧``, and called data. ``ledgerkit mcp``
+        sends the same text to agents.
+
+        Parameters
+        ----------
+        max_rows
+            Maximum number of rows of each frame; a line names the frame that has the rest.
+        max_chars
+            About the maximum number of characters; each frame has one row at least.
+
+        Returns
+        -------
+        text
+            A title, the provenance, and the texts and tables.
+
+        Raises
+        ------
+        InvalidRequestError
+            If `max_rows` or `max_chars` is no integer from 1 on.
+        DecodeError
+            If a part of a trace's document is not as documented.
+
+        Examples
+        --------
+        >>> ledger = lk.connect("local")
+        >>> trace = lk.trace("8n1FhKEy8beosT9iYcLcWhesqQBiF63EfdZDzbjH6NCE", "alice.near")
+        >>> print(trace.to_context().splitlines()[5])
+        ⟦alice.near sent 5 NEAR to bob.near.
+        >>> lk.statement("bob.near").to_context().splitlines()[7]
+        '✓ every balance adds up: opening + entries = closing, with no gaps⟧'
+        >>> lk.snapshot("alice.near").to_context(max_rows=1).splitlines()[-1]
+        '(rows 1 to 1 of 2; the frame staking has the rest)'
+        """
+        return write_context(self._prompt_context(), max_rows=max_rows, max_chars=max_chars)
+
+
 def write_context(
-    title: str,
-    parts: Mapping[str, str | pd.DataFrame],
-    attrs: Mapping[Any, Any],
+    context: Context,
     *,
     offset: int = 0,
     max_rows: int = MAX_ROWS,
@@ -57,8 +115,8 @@ def write_context(
     """
     max_rows = validation.integer(max_rows, "max_rows", least=1, most=_MOST)
     n_left = validation.integer(max_chars, "max_chars", least=1, most=_MOST)
-    lines = [visible(title), RULE, _source(attrs)]
-    for name, part in parts.items():
+    lines = [visible(context.title), RULE, _source(context.attrs)]
+    for name, part in context.parts.items():
         if isinstance(part, str):
             body, stop, unit = part[offset : offset + n_left], len(part), "characters"
             end = offset + len(body)

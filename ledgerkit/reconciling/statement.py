@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from ledgerkit.reconciling.model import StatementData
 
 
-class Statement:
+class Statement(prompt_text.HasContext):
     """
     Everything that changed the balances of an account in an interval of blocks.
 
@@ -139,49 +139,13 @@ class Statement:
         later = extending.Continuation(ledger, self, last, progress=progress)
         return Statement(*later.build())
 
-    def to_context(self, *, max_rows: int = 50, max_chars: int = 20_000) -> str:
-        """
-        Return the statement as text for the prompt of a language model.
-
-        Amounts have all digits, with units for people beside them. Text of the chain is escaped,
-        between ``⟦`` and ``⟧``, and called data. ``ledgerkit mcp`` sends the same text to agents.
-
-        Parameters
-        ----------
-        max_rows
-            Maximum number of rows of each frame; a line names the frame that has the rest.
-        max_chars
-            About the maximum number of characters; each frame has one row at least.
-
-        Returns
-        -------
-        text
-            Whether it adds up, and the frames `totals` and `gaps`.
-
-        Raises
-        ------
-        InvalidRequestError
-            If `max_rows` or `max_chars` is no integer from 1 on.
-
-        Examples
-        --------
-        >>> ledger = lk.connect("local")
-        >>> statement = lk.statement("bob.near")
-        >>> print(statement.to_context().splitlines()[7])
-        ✓ every balance adds up: opening + entries = closing, with no gaps⟧
-        """
+    def _prompt_context(self) -> prompt_text.Context:
         sentences = summary.sentences(self.facts, len(self.store), self.totals)
-        verdict = summary.verdict(self.totals, self.gaps)
-        return prompt_text.write_context(
+        lines = "\n".join([*sentences, summary.verdict(self.totals, self.gaps)])
+        return prompt_text.Context(
             "statement of an account",
-            {
-                "summary": "\n".join([*sentences, verdict]),
-                "totals": self.totals,
-                "gaps": self.gaps,
-            },
+            {"summary": lines, "totals": self.totals, "gaps": self.gaps},
             self.totals.attrs,
-            max_rows=max_rows,
-            max_chars=max_chars,
         )
 
     def save(self, path: str | PathLike[str]) -> Path:

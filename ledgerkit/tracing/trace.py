@@ -53,7 +53,7 @@ if TYPE_CHECKING:
 _PLOTS = ("tree", "timeline", "gas", "flow")
 
 
-class Trace:
+class Trace(prompt_text.HasContext):
     """
     A transaction and all receipts that it led to, as frames.
 
@@ -490,50 +490,16 @@ class Trace:
             text = explanations.explain(data, self.notes)
         return text if self._proof is None else f"{text}\n\n{self._proof.summary}"
 
-    def to_context(self, *, max_rows: int = 50, max_chars: int = 20_000) -> str:
-        """
-        Return the transaction as text for the prompt of a language model.
-
-        Amounts have all digits, with units for people beside them. Text of the chain is escaped,
-        between ``⟦`` and ``⟧``, and called data. ``ledgerkit mcp`` sends the same text to agents.
-
-        Parameters
-        ----------
-        max_rows
-            Maximum number of rows of each frame; a line names the frame that has the rest.
-        max_chars
-            About the maximum number of characters; each frame has one row at least.
-
-        Returns
-        -------
-        text
-            The explanation, and the exact `transfers`.
-
-        Raises
-        ------
-        InvalidRequestError
-            If `max_rows` or `max_chars` is no integer from 1 on.
-        DecodeError
-            If a part of the document is not as documented.
-
-        Examples
-        --------
-        >>> ledger = lk.connect("local")
-        >>> trace = lk.trace("8n1FhKEy8beosT9iYcLcWhesqQBiF63EfdZDzbjH6NCE", "alice.near")
-        >>> print(trace.to_context().splitlines()[5])
-        ⟦alice.near sent 5 NEAR to bob.near.
-        """
+    def _prompt_context(self) -> prompt_text.Context:
         transfers = self.transfers.copy()
         transfers.attrs["tokens"] = {
             f"nep141:{contract_id}": [fact.decimals, fact.symbol]
             for contract_id, fact in self._token_facts.items()
         }
-        return prompt_text.write_context(
+        return prompt_text.Context(
             f"transaction: {self.verdict}",
             {"explanation": self.explain(), "transfers": transfers},
             self._attrs,
-            max_rows=max_rows,
-            max_chars=max_chars,
         )
 
     def headline(self, *, metadata: bool = True) -> str:

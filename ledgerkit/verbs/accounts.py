@@ -197,7 +197,7 @@ _NOT_READ = [column.name for column in CODE]  # a snapshot does not read them fr
 
 
 @dataclass(frozen=True, slots=True)
-class Snapshot:
+class Snapshot(prompt_text.HasContext):
     """
     The indexed state and holdings of one account, from one request.
 
@@ -245,44 +245,9 @@ class Snapshot:
             return "not indexed"
         return ", ".join(f"{counts[name]} {noun}" for name, noun in nouns.items())
 
-    def to_context(self, *, max_rows: int = 50, max_chars: int = 20_000) -> str:
-        """
-        Return the account as text for the prompt of a language model.
-
-        Amounts have all digits, with units for people beside them. Text of the chain is escaped,
-        between ``⟦`` and ``⟧``, and called data. ``ledgerkit mcp`` sends the same text to agents.
-
-        Parameters
-        ----------
-        max_rows
-            Maximum number of rows of each frame; a line names the frame that has the rest.
-        max_chars
-            About the maximum number of characters; each frame has one row at least.
-
-        Returns
-        -------
-        text
-            The frames `state`, `ft`, `nft` and `staking`.
-
-        Raises
-        ------
-        InvalidRequestError
-            If `max_rows` or `max_chars` is no integer from 1 on.
-
-        Examples
-        --------
-        >>> ledger = lk.connect("local")
-        >>> snapshot = lk.snapshot("alice.near")
-        >>> print(snapshot.to_context(max_rows=1).splitlines()[-1])
-        (rows 1 to 1 of 2; the frame staking has the rest)
-        """
-        return prompt_text.write_context(
-            "snapshot of an account",
-            {"state": self.state, "ft": self.ft, "nft": self.nft, "staking": self.staking},
-            self.state.attrs,
-            max_rows=max_rows,
-            max_chars=max_chars,
-        )
+    def _prompt_context(self) -> prompt_text.Context:
+        parts = {"state": self.state, "ft": self.ft, "nft": self.nft, "staking": self.staking}
+        return prompt_text.Context("snapshot of an account", parts, self.state.attrs)
 
     def _repr_html_(self) -> str:
         parts = [

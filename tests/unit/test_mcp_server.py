@@ -128,7 +128,7 @@ def test_many_accounts_are_planned(answers: Answers) -> None:
     ids = [f"a{number}.near" for number in range(150)]
     for name, arguments, count in (
         ("account", {"account_ids": ids, "code": True}, 300),
-        ("staking", {"account_ids": ids}, 150),
+        ("staking", {"account_ids": ids}, 450),
         ("activity", {"account_ids": ids, "limit": 40}, 450),
     ):
         text, is_error = answers.answer(name, arguments)
