@@ -282,8 +282,9 @@ READING = {
         Argument("--contract ID", _CONTRACT, "contracts", **_CHOSEN),
         _AT,
         Argument("--metadata", "add the columns symbol, decimals and amount"),
+        Argument("--intents", "add the tokens that intents.near keeps for the accounts"),
         *_SAVABLE,
-        schema=lambda args: "ft_metadata" if args.metadata else "ft",
+        schema=lambda args: f"ft{'_intents' * args.intents}{'_metadata' * args.metadata}",
         example="alice.near --metadata --csv",
     ),
     "nft": Command(

@@ -64,7 +64,15 @@ _ID_KINDS = {
     "asset": "asset",
 }
 _KIND_OF = {name: kind for kind, names in _ID_KINDS.items() for name in names.split()}
-_TOKEN_SCHEMAS = {"ft", "ft_metadata", "top_holders", "top_holders_metadata", "diff_ft"}
+_TOKEN_SCHEMAS = {
+    "ft",
+    "ft_metadata",
+    "ft_intents",
+    "ft_intents_metadata",
+    "top_holders",
+    "top_holders_metadata",
+    "diff_ft",
+}
 _HASHES = ("transaction", "receipt", "block", "key")
 _HASH_NAMES = ("_hash", "_sha256", "_root", "epoch_id")  # endings of other columns of hashes
 

@@ -62,6 +62,11 @@ _FT = (
         "was none at the block)",
     ),
 )
+_FT_INTENTS = (
+    *_FT,
+    _c("held_in", "str", "where the tokens are: wallet or intents.near"),
+    _c("token_id", "str", "id of the token in intents.near, such as nep141:wrap.near"),
+)
 _SYMBOL = (
     _c("symbol", "str", "symbol of the token, control characters escaped, at most 64 characters"),
     _c("decimals", "Int64", "decimal places of the token; missing if not from 0 to 255"),
@@ -302,6 +307,8 @@ SCHEMAS: dict[str, tuple[Column, ...]] = {
     ),
     "ft": _FT,
     "ft_metadata": (*_FT, *_FT_METADATA),
+    "ft_intents": _FT_INTENTS,
+    "ft_intents_metadata": (*_FT_INTENTS, *_FT_METADATA),
     "token_metadata": (
         _c("contract_id", "str", "contract of the token"),
         _c("spec", "str", "standard that it states, such as ft-1.0.0; escaped and cut as `symbol`"),

@@ -99,11 +99,49 @@ def ft_at(rows: Sequence[tuple[str, str, int | None, str]]) -> pd.DataFrame:
     return build.build_frame("ft", columns)
 
 
+def ft_intents(
+    frame: pd.DataFrame,
+    balances: Mapping[str, Mapping[str, int]],
+    contracts: Sequence[str] | None = None,
+) -> pd.DataFrame:
+    """Add balances within intents.near, by account and token id, to the ft frame."""
+    rows = [
+        (account_id, _nep141_contract(token_id), token_id, balance)
+        for account_id, tokens in balances.items()
+        for token_id, balance in tokens.items()
+        if contracts is None or _nep141_contract(token_id) in contracts
+    ]
+    names = ("account_id", "contract_id", "token_id", "balance")
+    added = {name: [row[index] for row in rows] for index, name in enumerate(names)}
+    added |= {"status": ["ok"] * len(rows), "held_in": ["intents.near"] * len(rows)}
+    wallet = frame.assign(held_in="wallet", token_id=None)
+    order = {account_id: index for index, account_id in enumerate(balances)}
+    columns = {
+        column.name: [*wallet[column.name], *added.get(column.name, [None] * len(rows))]
+        for column in SCHEMAS["ft_intents"]
+    }
+    with_intents = build.build_frame("ft_intents", columns)
+    ranks = with_intents["account_id"].map(order)
+    with_intents = with_intents.iloc[ranks.argsort(kind="stable")].reset_index(drop=True)
+    with_intents.attrs = {**frame.attrs, "schema": "ft_intents"}
+    return with_intents
+
+
+def _nep141_contract(token_id: str) -> str | None:
+    # Source: near/intents, crates/primitives/token-id: nep141:contract, nep171:contract:token_id,
+    # nep245:contract:token_id or imt:minter:token_id.
+    standard, _, contract_id = token_id.partition(":")
+    return contract_id if standard == "nep141" else None
+
+
 def ft_metadata(frame: pd.DataFrame, metadata: Mapping[str, TokenFacts]) -> pd.DataFrame:
-    facts = [metadata[contract_id] for contract_id in frame["contract_id"]]
-    columns: dict[str, Any] = {c.name: frame[c.name].array for c in SCHEMAS["ft"]}
+    schema = "ft_intents" if "held_in" in frame else "ft"
+    facts = [
+        metadata.get(contract_id, TokenFacts("missing")) for contract_id in frame["contract_id"]
+    ]
+    columns: dict[str, Any] = {c.name: frame[c.name].array for c in SCHEMAS[schema]}
     columns |= _metadata_columns(frame["balance"].tolist(), facts)
-    with_metadata = build.build_frame("ft_metadata", columns)
+    with_metadata = build.build_frame(f"{schema}_metadata", columns)
     with_metadata.attrs = {**frame.attrs, **with_metadata.attrs}
     return with_metadata
 

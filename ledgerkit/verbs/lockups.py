@@ -193,7 +193,7 @@ def lockups(
     >>> held = lk.lockups("maria.near")
     >>> lk.human(held[["source", "balance", "deposited", "locked", "unvested", "liquid"]])
        source        balance deposited         locked       unvested        liquid
-    0  lockup  400.0002 NEAR  300 NEAR  199.9999 NEAR  199.9999 NEAR    96.50 NEAR
+    0  lockup  400.0002 NEAR  300 NEAR  199.9998 NEAR  199.9998 NEAR    96.50 NEAR
     1  venear   62.0002 NEAR   25 NEAR        40 NEAR                 12.0002 NEAR
     <BLANKLINE>
     2 rows; network: local

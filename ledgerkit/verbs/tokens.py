@@ -14,9 +14,10 @@ from ledgerkit.api.models import rest as rest_models
 from ledgerkit.frames import tokens as token_frames
 from ledgerkit.frames.tokens import PoolRow, Position, Stake
 from ledgerkit.units import U128_MAX
-from ledgerkit.verbs import readings
+from ledgerkit.verbs import intent_balances, readings
 from ledgerkit.verbs.declaring import verb
 from ledgerkit.verbs.fetching import Fetcher, read_frame, sourced_frame
+from ledgerkit.verbs.intent_balances import IntentBalances
 from ledgerkit.verbs.lockups import lockup_ids, lockup_pools, lockup_sources
 from ledgerkit.verbs.nft_pages import NftPages
 
@@ -46,6 +47,7 @@ def ft(
     contracts: Ids | None = None,
     at: object = None,
     metadata: bool = False,
+    intents: bool = False,
     **options: Unpack[Raising],
 ) -> pd.DataFrame: ...
 @overload
@@ -55,6 +57,7 @@ def ft(
     contracts: Ids | None = None,
     at: object = None,
     metadata: bool = False,
+    intents: bool = False,
     **options: Unpack[Collecting],
 ) -> tuple[pd.DataFrame, pd.DataFrame]: ...
 @verb
@@ -64,6 +67,7 @@ def ft(
     contracts: Ids | None = None,
     at: object = None,
     metadata: bool = False,
+    intents: bool = False,
     on_error: OnError = "raise",
     progress: bool = True,
     ledger: Ledger | None = None,
@@ -84,11 +88,17 @@ def ft(
     metadata
         Add symbol, decimals and the balance in human units. The metadata of each contract
         is read once and cached; with `at`, too, it is today's metadata.
+    intents
+        Add the tokens that NEAR Intents keeps for the accounts: those of which intents.near
+        states a balance, at one block. With `contracts` only their tokens.
 
     Returns
     -------
     balances
-        One row per account and token, typed as `schema("ft")` or `schema("ft_metadata")`.
+        One row per account and token, typed as `schema("ft")` or `schema("ft_metadata")`; with
+        `intents` as `schema("ft_intents")` or `schema("ft_intents_metadata")`, where `held_in`
+        is ``wallet`` or ``intents.near``, and an NFT or multi-token in intents.near has its
+        `token_id` and no `contract_id`.
         `balance` is exact, in the token's smallest unit; `status` distinguishes unknown
         balances from zero. The indexer lists tokens ever held. With `contracts` or `at`,
         balances of 0 are rows too, even for accounts that do not exist, which contracts can't
@@ -104,7 +114,8 @@ def ft(
     Notes
     -----
     Source: GET /v1/account/{account_id}/ft; with `contracts` or `at` the view method
-    ft_balance_of; metadata from the view method ft_metadata.
+    ft_balance_of; metadata from the view method ft_metadata; with `intents` the view methods
+    mt_tokens_for_owner, at least once for an account, and mt_batch_balance_of, once per 100 tokens.
 
     Examples
     --------
@@ -127,9 +138,16 @@ def ft(
     account_ids = validation.account_ids(account_ids)
     block = validation.block_reference(at)
     has_metadata = validation.flag(metadata, "metadata")
+    inside, read_at = dict[str, dict[str, int]](), dict[str, object]()
+    if validation.flag(intents, "intents"):
+        intent_balances.check_network(fetcher)
+        block, read_at = _pin(fetcher.ledger, block)
+        inside = IntentBalances(fetcher, block).read(account_ids)
     if contracts is None:
         fetched = fetcher.fetch({name: rest.ft(name) for name in account_ids}, "tokens")
-        fetcher.warn_of_unknown({name: bool(response.tokens) for name, response in fetched})
+        fetcher.warn_of_unknown(
+            {name: bool(response.tokens or inside.get(name)) for name, response in fetched}
+        )
         source = "GET /v1/account/{account_id}/ft"
         if at is None:
             frame = fetcher.frame(fetched, token_frames.ft, "the tokens")
@@ -146,12 +164,17 @@ def ft(
             _read_balances_at(fetcher, pairs, readings.token_amount_call, block),
             _BALANCE_SOURCE,
         )
-        holders = frame["account_id"][frame["balance"] > 0]
+        holders = [*frame["account_id"][frame["balance"] > 0], *filter(inside.get, inside)]
         fetcher.warn_of_unknown(
             dict.fromkeys(frame["account_id"], False) | dict.fromkeys(holders, True)
         )
+    if intents:
+        chosen = None if contracts is None else validation.account_ids(contracts, "contracts")
+        frame = token_frames.ft_intents(frame, inside, chosen)
+        frame.attrs.update(read_at)
+        source = f"{source}; {intent_balances.SOURCE}"
     if has_metadata:
-        facts = _read_facts(fetcher, frame["contract_id"].unique().tolist())
+        facts = _read_facts(fetcher, frame["contract_id"].dropna().unique().tolist())
         frame = token_frames.ft_metadata(frame, facts)
     return fetcher.result(frame, source)
 

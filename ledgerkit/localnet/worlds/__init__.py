@@ -25,7 +25,7 @@ def open_world(name: str, *, size: int | None = None, seed: int = 0, **settings:
     name
         ``demo``: some forty accounts and their transactions. ``empty``: one account to create
         others from. ``crowd``: many accounts, for bulk work. ``person``: one person with a wallet,
-        stakes and lockup contracts.
+        stakes, lockup contracts and tokens in NEAR Intents.
     size
         The number of people in ``crowd``, 1,000 by default; the other worlds have a fixed size.
     seed

@@ -6,17 +6,27 @@ Each part of the person's life is a `Part`: accounts of the genesis, then transa
 
 from __future__ import annotations
 
+from base64 import b64encode
 from dataclasses import replace
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from ledgerkit.localnet.contract_sdk import to_json
 from ledgerkit.localnet.contracts.factory import TopLevelAccount
+from ledgerkit.localnet.contracts.fungible_token import (
+    SPEC,
+    FungibleMetadata,
+    FungibleToken,
+    WrappedNear,
+)
+from ledgerkit.localnet.contracts.intents import Intents
 from ledgerkit.localnet.contracts.lockup import Lockup
 from ledgerkit.localnet.contracts.venear import Venear
 from ledgerkit.localnet.settings import Settings
 from ledgerkit.localnet.world import World, WorldSummary
 from ledgerkit.localnet.worlds.builder import TransactionSender, WorldGenesis, function_call
 from ledgerkit.protocol import CreateAccount, DeployContract, Transfer
+from ledgerkit.protocol.signed_messages import OffchainMessage
 from ledgerkit.units import yocto
 
 if TYPE_CHECKING:
@@ -32,6 +42,9 @@ VENEAR = "venear.dao"  # as on mainnet
 LOCKUP_ID, VENEAR_LOCKUP_ID = (
     f"{sha256(PERSON.encode()).hexdigest()[:40]}.{name}" for name in ("lockup.near", VENEAR)
 )
+WRAP, USDT = "wrap.near", "usdt.tether-token.near"
+INTENTS, SOLVER = "intents.near", "solver.near"
+DOLLARS = FungibleMetadata(spec=SPEC, name="Tether USD", symbol="USDt", decimals=6)
 
 
 class Part(NamedTuple):
@@ -134,6 +147,69 @@ def _send_lockups(sender: TransactionSender) -> None:
         sender.world.settle()
 
 
+# NEAR Intents ------------------------------------------------------------------------------
+
+SWAPPED, BOUGHT = 5 * NEAR, 12_500_000  # wNEAR for USDT, whose decimals are 6
+
+
+def _add_intents(genesis: WorldGenesis) -> None:
+    solver = {f"nep141:{WRAP}": 50 * NEAR, f"nep141:{USDT}": 1_000_000_000}
+    holders = {PERSON: 20 * NEAR, INTENTS: 50 * NEAR}
+    genesis.contract(WRAP, 70 * NEAR + NEAR, WrappedNear, WrappedNear.genesis(holders))
+    dollars = FungibleToken.genesis("near", {INTENTS: 1_000_000_000, PERSON: 0}, DOLLARS)
+    genesis.contract(USDT, 10 * NEAR, FungibleToken, dollars)
+    keys = {SOLVER: [str(genesis.public_key(SOLVER))]}
+    records = Intents.genesis(WRAP, {SOLVER: solver}, keys, fee=1, fee_collector="near")
+    genesis.contract(INTENTS, 10 * NEAR, Intents, records)
+    genesis.account(SOLVER, 10 * NEAR, keys=[genesis.public_key(SOLVER)])
+
+
+def _send_intents(sender: TransactionSender) -> None:
+    key = function_call(
+        "add_public_key", {"public_key": str(sender.key(PERSON).public_key)}, deposit=1
+    )
+    sender.send("a key that signs intents", PERSON, INTENTS, key)
+    args = {"receiver_id": INTENTS, "amount": str(10 * NEAR), "msg": ""}
+    deposit = function_call("ft_transfer_call", args, gas=100, deposit=1)
+    sender.send("a deposit of wNEAR with NEAR Intents", PERSON, WRAP, deposit)
+    sender.world.settle()
+    # Both amounts are before the fee of a millionth: 5 * 10^18 yoctoNEAR, and 13 units of USDT.
+    wrap, dollars = f"nep141:{WRAP}", f"nep141:{USDT}"
+    answer = {wrap: str(SWAPPED - 5 * 10**18), dollars: str(-BOUGHT - 13)}
+    request = {wrap: str(-SWAPPED), dollars: str(BOUGHT)}
+    withdrawal = {"token": USDT, "receiver_id": PERSON, "amount": "2500000"}
+    signed = [
+        _sign(sender, SOLVER, {"intent": "token_diff", "diff": answer}),
+        _sign(
+            sender,
+            PERSON,
+            {"intent": "token_diff", "diff": request, "referral": "app.near"},
+            {"intent": "transfer", "receiver_id": "friend.near", "tokens": {dollars: "1000000"}},
+            {"intent": "ft_withdraw", **withdrawal},
+        ),
+    ]
+    call = function_call("execute_intents", {"signed": signed}, gas=300)
+    sender.send("a swap with a solver, a gift and a withdrawal", INTENTS, INTENTS, call)
+
+
+def _sign(sender: TransactionSender, signer_id: str, *intents: dict[str, Any]) -> dict[str, Any]:
+    """Sign intents as wallets do (NEP-413)."""
+    fields = {"signer_id": signer_id, "deadline": "2100-01-01T00:00:00Z", "intents": intents}
+    nonce = sha256(signer_id.encode()).digest()
+    message = OffchainMessage(to_json(fields).decode(), nonce, INTENTS)
+    secret = sender.key(signer_id)
+    return {
+        "standard": "nep413",
+        "payload": {
+            "message": message.message,
+            "nonce": b64encode(nonce).decode(),
+            "recipient": INTENTS,
+        },
+        "public_key": str(secret.public_key),
+        "signature": str(message.sign(secret)),
+    }
+
+
 PARTS = (
     Part(
         {
@@ -159,5 +235,16 @@ PARTS = (
         _add_lockups,
         _send_lockups,
         {"venear": VENEAR},
+    ),
+    Part(
+        {
+            WRAP: "wrapped NEAR",
+            USDT: "a token of dollars",
+            INTENTS: "the verifier contract of NEAR Intents",
+            SOLVER: "a solver, who swaps with the person",
+        },
+        _add_intents,
+        _send_intents,
+        {"wrap": WRAP, "intents": INTENTS},
     ),
 )

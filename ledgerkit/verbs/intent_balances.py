@@ -1,0 +1,100 @@
+"""Balances that the verifier contract of NEAR Intents keeps for accounts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from ledgerkit import validation
+from ledgerkit.api import rpc
+from ledgerkit.errors import DecodeError, InvalidRequestError, LedgerError
+from ledgerkit.tracing.amount_texts import INTENTS
+from ledgerkit.verbs import readings
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ledgerkit.api.calls import Call
+    from ledgerkit.api.models import chain
+    from ledgerkit.validation import BlockReference
+    from ledgerkit.verbs.fetching import Fetcher
+
+PAGE = 100
+SOURCE = "view calls mt_tokens_for_owner and mt_batch_balance_of"
+_TOKENS, _BALANCES = f"mt_tokens_for_owner of {INTENTS}", f"mt_batch_balance_of of {INTENTS}"
+
+
+def check_network(fetcher: Fetcher) -> None:
+    """Raise if the ids of the network's accounts show that it lacks the contract."""
+    network = fetcher.ledger.network
+    if hint := network.account_hint(INTENTS):
+        expected = f"False: {INTENTS} is not on {network.name}. {hint}"
+        raise InvalidRequestError.refuse("intents", value=True, expected=expected)
+
+
+@dataclass(slots=True)
+class IntentBalances:
+    """The reader of the tokens and balances of accounts, all at one block."""
+
+    fetcher: Fetcher
+    block: BlockReference
+    balances: dict[str, dict[str, int]] = field(default_factory=dict)  # by account and token id
+
+    def read(self, account_ids: Sequence[str]) -> dict[str, dict[str, int]]:
+        """Read the tokens page by page, and the balances of each page; return the balances."""
+        self.balances = {account_id: {} for account_id in account_ids}
+        open_ids = list(self.balances)
+        # Source: near/intents, contracts/defuse/src/contract/tokens/nep245/enumeration.rs:
+        # a page is shorter than its limit only at the end.
+        while open_ids:
+            pages = self._pages(open_ids)
+            values = self._values({name: ids for name, ids in pages.items() if ids})
+            open_ids = [name for name in values if len(pages[name]) == PAGE]
+        return self.balances
+
+    def _pages(self, account_ids: Sequence[str]) -> dict[str, list[str]]:
+        """Return the next token ids of accounts."""
+        calls = {
+            name: self._call("mt_tokens_for_owner", name, from_index=str(start), limit=PAGE)
+            for name in account_ids
+            for start in [len(self.balances[name])]
+        }
+        pages = {}
+        for name, result in self.fetcher.fetch(calls, "tokens of intents"):
+            try:
+                tokens = rpc.result_json(result, list[dict[str, Any]], _TOKENS)
+                ids = [token.get("token_id") for token in tokens]
+                is_new = self.balances[name].keys().isdisjoint(ids)
+                if not all(isinstance(token_id, str) for token_id in ids) or not is_new:
+                    sentence = "a token without a text token_id, or a token of an earlier page"
+                    raise DecodeError(f"{_TOKENS} returned {sentence}", path="$.result.result")
+            except LedgerError as error:
+                self.fetcher.fail(name, error)
+            else:
+                pages[name] = ids
+        return pages
+
+    def _values(self, pages: dict[str, list[str]]) -> list[str]:
+        """Read the balances of token ids; return the accounts that were read."""
+        calls = {
+            name: self._call("mt_batch_balance_of", name, token_ids=ids)
+            for name, ids in pages.items()
+        }
+        read_ids = []
+        for name, result in self.fetcher.fetch(calls, "balances of intents") if calls else ():
+            try:
+                texts = rpc.result_json(result, list[str], _BALANCES)
+                amounts = [readings.integer(text, _BALANCES) for text in texts]
+                if len(amounts) != len(pages[name]):
+                    sentence = f"{len(amounts)} balances of {len(pages[name])} tokens"
+                    raise DecodeError(f"{_BALANCES} returned {sentence}", path="$.result.result")
+                self.balances[name] |= zip(pages[name], amounts, strict=True)
+            except LedgerError as error:
+                self.fetcher.fail(name, error)
+            else:
+                read_ids.append(name)
+        return read_ids
+
+    def _call(self, method_name: str, account_id: str, **args: Any) -> Call[chain.CallResult]:
+        json_args = validation.json_args({"account_id": account_id, **args})
+        return rpc.call_function(INTENTS, method_name, json_args, self.block)
