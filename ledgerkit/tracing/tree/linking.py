@@ -146,9 +146,9 @@ def _causal_order(receipts: LinkedReceipts) -> list[int]:
             order, problem = creation_order, "is among its own creators"
         waiting = min(set(range(n_rows)).difference(order))
         raise contradiction(f"receipt {receipts.ids[waiting]} {problem}")
-    known = receipts.outcomes.columns["block_height"]
-    if any(height is not None for height in known):
-        heights = [_NOT_YET if row < 0 else known[row] or 0 for row in receipts.outcome_at]
+    by_outcome = receipts.outcomes.columns["block_height"]
+    if any(height is not None for height in by_outcome):
+        heights = [_NOT_YET if row < 0 else by_outcome[row] or 0 for row in receipts.outcome_at]
         order = graph.by_height(order, receipts.parents, data, heights)
     return sorted(order, key=receipts.trees.__getitem__)
 
