@@ -131,12 +131,13 @@ class _Names:
 
     def __init__(self, facts: StatementData) -> None:
         self._facts, self.account_id = facts, facts.account_id
-        symbols = (units.token_symbol(token.symbol) for token in facts.tokens.values())
+        self._tokens = {unit_asset(asset): token for asset, token in facts.tokens.items()}
+        symbols = (units.token_symbol(token.symbol) for token in self._tokens.values())
         self._counts = Counter(symbol.lower() for symbol in symbols)
 
     def token(self, asset: str) -> Token:
         """Return the symbol and the decimals of an asset."""
-        return frames.token_of(self._facts, asset)
+        return self._tokens.get(asset) or frames.token_of(self._facts, asset)
 
     def currency(self, asset: str) -> str:
         """

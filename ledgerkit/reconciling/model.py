@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from ledgerkit import validation
+from ledgerkit.tracing.amount_texts import IN_INTENTS
 
 if TYPE_CHECKING:
     from ledgerkit.validation import BlockReference
@@ -16,8 +17,8 @@ STAKE = "stake:"  # prefix of the asset that is an account's total balance with 
 
 
 def unit_asset(asset: str) -> str:
-    """Return the asset in which a balance is counted: NEAR for a stake and a gas key."""
-    return NEAR if asset.startswith((STAKE, GAS_KEY)) else asset
+    """Return the asset that a balance is of: NEAR for a stake, a token for one in intents.near."""
+    return NEAR if asset.startswith((STAKE, GAS_KEY)) else asset.removeprefix(IN_INTENTS)
 
 
 Evidence = Literal["proved", "derived", "indexed"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import pandas as pd
 import pytest
 
 import ledgerkit as lk
@@ -182,6 +183,17 @@ def test_a_statement_names_what_happened_in_intents():
     headlines = statement.by_transaction["headline"].tolist()
     swap = "maria.near swapped 5 wNEAR for 12.5 USDt"
     assert f"intents.near executed intents: {swap}; with 1 other intent." in headlines
+
+
+@pytest.mark.usefixtures("ledger")
+def test_tax_files_count_tokens_in_intents_as_the_same_token(tmp_path: Any):
+    """The deposit is no trade; the swap is one: 5 wNEAR for 12.5 USDT, less the gift of 1."""
+    assets = [WRAP, USDT, *(f"nep245:intents.near:{token_id}" for token_id in (WRAP, USDT))]
+    statement = lk.statement("maria.near", assets=assets)
+    path = statement.to_csv(tmp_path / "koinly.csv", format="koinly")
+    sent = ["Sent Amount", "Sent Currency", "Received Amount", "Received Currency"]
+    table = pd.read_csv(path, dtype=str)
+    assert table[sent].values.tolist() == [["5", "wNEAR", "11.5", "USDt"]]
 
 
 def test_the_command_line(capsys: pytest.CaptureFixture[str]):
