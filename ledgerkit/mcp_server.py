@@ -262,6 +262,8 @@ class Answers:
         parts, attrs = _parts(result, frame or tool.schema)
         attrs = attrs or provenance(self._ledger, "query call_function")
         is_error = "errors" in parts and parts[tool.schema].empty  # type: ignore[union-attr]  # a frame
+        if is_error:
+            parts = {"errors": parts["errors"]}  # a frame without rows would say that there is none
         if isinstance(result, Proof):
             title += f": {result.summary}"
         text = prompt_text.write_context(

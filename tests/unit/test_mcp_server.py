@@ -155,6 +155,7 @@ def test_accounts_that_cannot_be_read_are_an_error(answers: Answers) -> None:
     text, is_error = answers.answer("account", {"account_ids": ["alice.near"]})
     assert is_error
     assert "errors, rows 1 to 1 of 1" in text
+    assert "no rows" not in text
 
 
 @pytest.mark.parametrize(
