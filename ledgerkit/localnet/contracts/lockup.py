@@ -2,8 +2,8 @@
 Lockup contracts: NEAR that an owner cannot spend yet, but can stake.
 
 `Lockup` releases and vests its first balance over time. Methods and results follow
-near/core-contracts, lockup. Left out are unstaking, the whitelist of pools, private vesting
-schedules, the termination of a schedule, and the time before transfers were enabled.
+near/core-contracts, lockup. Left out are unstaking, refreshing the known deposit, the whitelist of
+pools, private vesting schedules, terminated ones, and the time before transfers were enabled.
 """
 
 from __future__ import annotations
@@ -12,16 +12,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from ledgerkit.localnet.contract_sdk import (
-    U128,
-    Contract,
-    call,
-    from_json,
-    state_view,
-    succeeded,
-    to_json,
-    view,
-)
+from ledgerkit.localnet.contract_sdk import U128, Contract, call, state_view, succeeded, view
 from ledgerkit.localnet.fees import TGAS
 from ledgerkit.localnet.promises import Promise  # noqa: TC001 - annotations are read when it runs
 from ledgerkit.protocol import AccountId  # noqa: TC001 - annotations are read when it runs
@@ -87,23 +78,6 @@ class StakingLockup(Contract):
         pool_id = state.staking_pool_account_id
         self.vm.log(f"The deposit and stake of {amount} to @{pool_id} {result}")
         return is_done
-
-    @call(payable=True)
-    def refresh_staking_pool_balance(self) -> Promise:
-        """Read the total balance with the pool, which grows by rewards."""
-        self._check_idle()
-        self.state.is_busy = True
-        promise = self.vm.promise(self.state.staking_pool_account_id)
-        args = to_json({"account_id": self.vm.current_account_id})
-        promise.function_call("get_account_total_balance", args, gas=BASE_GAS)
-        return self.call_back(promise, "on_get_account_total_balance", BASE_GAS)
-
-    @call(private=True)
-    def on_get_account_total_balance(self) -> None:
-        """Store the total balance as the known deposit."""
-        total = from_json(self.vm.promise_results[0], U128)
-        self.require(total is not None, "Contract expected a result on the callback")
-        self.state.is_busy, self.state.deposit_amount = False, int(total)
 
     @call(payable=True)
     def transfer(self, amount: U128, receiver_id: AccountId) -> Promise:
