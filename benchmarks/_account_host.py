@@ -18,6 +18,7 @@ import _host
 from _copies import SUFFIX, Template, decode, encode
 
 import ledgerkit as lk
+from ledgerkit.errors import UnknownAccountError
 
 ACCOUNT, TOKEN = "alice.near", "gold.near"
 STEP = 10  # blocks from one transaction to the next
@@ -172,7 +173,10 @@ class Host:
             return {"result": [*json.dumps(str(tokens)).encode()], "logs": [], **place}
         latest = {**params, "finality": "final"}
         latest.pop("block_id", None)
-        return {**self.ledger.rpc("query", latest), **place}
+        try:
+            return {**self.ledger.rpc("query", latest), **place}
+        except UnknownAccountError:  # such as the lockup contract of the account
+            return None
 
 
 UNKNOWN_ACCOUNT = {

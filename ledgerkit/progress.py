@@ -94,19 +94,9 @@ def _in_notebook() -> bool:
     return shell is not None and getattr(shell, "kernel", None) is not None
 
 
-def bar(*, disable: bool, **options: Any) -> Any:
-    """Open a progress bar, which is removed at its end."""
-    if disable:  # a disabled bar of tqdm would still create a lock of the system
-        return NoBar()
-    options = {"delay": _DELAY_S, "leave": False} | options
-    options["desc"] = cut(options["desc"])
-    if find_spec("ipywidgets"):  # without it, tqdm.auto would warn in a notebook
-        from tqdm import auto
-
-        return auto.tqdm(**options)
-    import tqdm
-
-    return tqdm.tqdm(**options)
+def bar(*, disable: bool, **options: Any) -> NoBar:
+    """Open a progress bar, which appears after half a second and is removed at its end."""
+    return NoBar() if disable else _Bar(options)
 
 
 class NoBar:
@@ -123,3 +113,40 @@ class NoBar:
 
     def __exit__(self, *_: object) -> None:
         """Do nothing."""
+
+
+class _Bar(NoBar):
+    """A bar of tqdm, which is imported when the bar appears: short work does not wait for it."""
+
+    def __init__(self, options: dict[str, Any]) -> None:
+        self._options = {"leave": False, "initial": 0} | options
+        self._start = time.monotonic() + self._options.pop("delay", _DELAY_S)
+        self._shown: Any = None
+
+    def update(self, count: int = 1) -> None:
+        if self._shown is not None:
+            self._shown.update(count)
+            return
+        self._options["initial"] += count
+        self.refresh()
+
+    def refresh(self) -> None:
+        if self._shown is not None:
+            self._shown.refresh()
+        elif time.monotonic() >= self._start:
+            self._shown = _open_bar(self._options)
+
+    def __exit__(self, *_: object) -> None:
+        if self._shown is not None:
+            self._shown.close()
+
+
+def _open_bar(options: dict[str, Any]) -> Any:
+    options["desc"] = cut(options["desc"])
+    if find_spec("ipywidgets"):  # without it, tqdm.auto would warn in a notebook
+        from tqdm import auto
+
+        return auto.tqdm(**options)
+    import tqdm
+
+    return tqdm.tqdm(**options)
