@@ -242,6 +242,52 @@ def test_withdrawals_of_other_standards():
     ]
 
 
+def test_tokens_of_another_multi_token_contract():
+    """What intents.near logged for intent DaqjLUF4… on mainnet: SOL for a token of HOT Bridge."""
+    user = "69307005629debbd360f5a567fe151a96d3d67082bfbe175273ff784e094927f"
+    collector = "7066024d3f20f94de601c003163367873cca78507eeca4df66d9be645f197f05"
+    token_id = "56_11111111111111111111"
+    hot, got = f"nep245:v2_1.omni.hot.tg:{token_id}", "2541550816890741"
+    answer, request = {SOL: "18999981", hot: "-2541553358444100"}, {SOL: "-19000000", hot: got}
+    withdrawal = {"token": "v2_1.omni.hot.tg", "receiver_id": "bridge-refuel.hot.tg"}
+    withdrawal |= {"msg": '{"amount_native":"13000000000000"}', "min_gas": "91300000000000"}
+    settled = [(SOLVER, user, hot, got), (SOLVER, collector, hot, "2541553359")]
+    settled += [(user, SOLVER, SOL, "18999981"), (user, collector, SOL, "19")]
+    trace = logged(
+        diff(SOLVER, answer, fees_collected={hot: "2541553359"}),
+        diff(user, request, referral="1click-rango", fees_collected={SOL: "19"}),
+        event(
+            "dip4",
+            "mt_withdraw",
+            {"account_id": user, "token_ids": [token_id], "amounts": [got], **withdrawal},
+        ),
+        event(
+            "nep245",
+            "mt_transfer",
+            *(
+                {"old_owner_id": a, "new_owner_id": b, "token_ids": [t], "amounts": [amount]}
+                for a, b, t, amount in settled
+            ),
+        ),
+        burn(user, [hot], [got]),
+    )
+    columns = "kind", "account_id", "given_asset", "given", "received_asset", "received", "fee"
+    assert rows(trace, *columns) == [
+        ("swap", SOLVER, hot, 2541553358444100, SOL, 18999981, 2541553359),
+        ("swap", user, SOL, 19000000, hot, 2541550816890741, 19),
+        ("withdrawal", user, hot, 2541550816890741, None, None, None),
+    ]
+    assert trace.intents["counterparty_id"].tolist() == [user, SOLVER, "bridge-refuel.hot.tg"]
+    changes = trace.balance_changes.set_index(["account_id", "asset"])["change"].to_dict()
+    assert changes == {
+        (user, f"nep245:intents.near:{SOL}"): -19000000,
+        (SOLVER, f"nep245:intents.near:{SOL}"): 18999981,
+        (SOLVER, f"nep245:intents.near:{hot}"): -2541553358444100,
+        (collector, f"nep245:intents.near:{SOL}"): 19,
+        (collector, f"nep245:intents.near:{hot}"): 2541553359,
+    } | {key: value for key, value in changes.items() if key[1] == "near"}
+
+
 def test_a_storage_deposit_of_older_events_names_its_receiver_twice():
     """Its last `account_id` is who the storage is for: the burnt tokens name who paid."""
     deposit = {"contract_id": "t.near", "amount": "8", "account_id": "for.near"}

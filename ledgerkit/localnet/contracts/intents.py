@@ -5,8 +5,8 @@ Tokens arrive by ``ft_transfer_call`` and are minted here (NEP-245). ``execute_i
 messages (NEP-413), executes their intents, and matches what accounts gave with what they got.
 
 Source: near/intents, contracts/defuse. Of its intents this contract has token_diff, transfer,
-ft_withdraw without storage deposits, and native_withdraw; of its signatures those of NEP-413. Its
-nonces have no salts, and it has no roles, locks, NFTs or multi-tokens of other contracts.
+ft_withdraw without a call or storage deposit, and native_withdraw; of its signatures those of
+NEP-413. Nonces have no salts, and there are no roles, locks, NFTs or multi-tokens.
 
 Storage: ``b`` + account id -> balances by token id, ``k`` + account id -> public keys, ``n`` +
 account id and nonce -> a nonce that was used.
@@ -42,7 +42,7 @@ from ledgerkit.protocol.signed_messages import OffchainMessage
 from ledgerkit.units import U128_MAX
 
 PIPS = 1_000_000  # a fee of 1 is one millionth
-TRANSFER_GAS, CALL_GAS, CALLBACK_GAS = 15 * TGAS, 50 * TGAS, 10 * TGAS
+TRANSFER_GAS, CALLBACK_GAS = 15 * TGAS, 10 * TGAS
 BALANCE = "insufficient balance or overflow"
 INVALID = "invalid intent"
 _FIRST = datetime.fromisoformat("1970-01-01T00:00:00Z")
@@ -89,7 +89,7 @@ class FtWithdraw(msgspec.Struct, tag="ft_withdraw", tag_field="intent", omit_def
     receiver_id: AccountId
     amount: U128
     memo: str | None = None
-    msg: str | None = None
+    msg: None = None
     storage_deposit: None = None
 
 
@@ -176,38 +176,13 @@ class Intents(Contract):
         self._mint(message["receiver_id"], f"nep141:{self.vm.predecessor_id}", amount, "deposit")
         return U128(0)
 
-    @call(payable=True)
-    def ft_withdraw(
-        self,
-        token: AccountId,
-        receiver_id: AccountId,
-        amount: U128,
-        memo: str | None = None,
-        msg: str | None = None,
-    ) -> Promise:
-        """Send tokens of the caller to an account outside of the contract."""
-        self.assert_one_yocto()
-        withdrawal = FtWithdraw(token, receiver_id, amount, memo, msg)
-        promise = self._withdraw_ft(self.vm.predecessor_id, withdrawal)
-        self._log_mt("mt_burn", *self._burns)
-        return promise
-
     @call(private=True)
-    def ft_resolve_withdraw(
-        self,
-        token: AccountId,
-        sender_id: AccountId,
-        amount: U128,
-        is_call: bool,  # noqa: FBT001 - by name, as JSON
-    ) -> U128:
-        """Mint again what the receiver did not use, or all of it if the transfer failed."""
-        is_done = succeeded(self.vm)
-        used = int(amount) if is_done or is_call else 0
-        if is_done and is_call:
-            used = min(from_json(self.vm.promise_results[0], U128) or 0, amount)
-        if used < amount:
-            self._mint(sender_id, f"nep141:{token}", amount - used, "refund")
-        return U128(used)
+    def ft_resolve_withdraw(self, token: AccountId, sender_id: AccountId, amount: U128) -> U128:
+        """Mint the tokens again if the transfer failed; return the amount that was sent."""
+        if succeeded(self.vm):
+            return amount
+        self._mint(sender_id, f"nep141:{token}", amount, "refund")
+        return U128(0)
 
     @call(private=True)
     def do_native_withdraw(self, withdraw: NativeWithdraw) -> Promise:
@@ -331,19 +306,15 @@ class Intents(Contract):
         self._change(account_id, token_id, change)
         matcher.add(account_id, token_id, change)
 
-    def _withdraw_ft(self, owner_id: str, withdrawal: FtWithdraw) -> Promise:
-        self._burn(owner_id, f"nep141:{withdrawal.token}", withdrawal.amount)
-        args = {"receiver_id": withdrawal.receiver_id, "amount": withdrawal.amount}
+    def _withdraw_ft(self, owner_id: str, withdrawal: FtWithdraw) -> None:
+        token, amount = withdrawal.token, withdrawal.amount
+        self._burn(owner_id, f"nep141:{token}", amount)
+        args: dict[str, Any] = {"receiver_id": withdrawal.receiver_id, "amount": amount}
         args |= {"memo": withdrawal.memo} if withdrawal.memo is not None else {}
-        is_call = withdrawal.msg is not None
-        args |= {"msg": withdrawal.msg} if is_call else {}
-        method, gas = ("ft_transfer_call", CALL_GAS) if is_call else ("ft_transfer", TRANSFER_GAS)
-        promise = self.vm.promise(withdrawal.token)
-        promise.function_call(method, to_json(args), deposit=1, gas=gas)
-        resolve: dict[str, Any]
-        resolve = {"token": withdrawal.token, "sender_id": owner_id, "amount": withdrawal.amount}
-        resolve["is_call"] = is_call
-        return self.call_back(promise, "ft_resolve_withdraw", CALLBACK_GAS, **resolve)
+        promise = self.vm.promise(token)
+        promise.function_call("ft_transfer", to_json(args), deposit=1, gas=TRANSFER_GAS)
+        resolve = {"token": token, "sender_id": owner_id, "amount": amount}
+        self.call_back(promise, "ft_resolve_withdraw", CALLBACK_GAS, **resolve)
 
     def _withdraw_near(self, owner_id: str, withdrawal: NativeWithdraw) -> None:
         self._burn(owner_id, f"nep141:{self.state.wnear_id}", withdrawal.amount)
