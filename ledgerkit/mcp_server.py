@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 import pkgutil
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
@@ -23,8 +24,6 @@ from ledgerkit.verbs.declaring import docstring_texts
 from ledgerkit.verbs.fetching import provenance
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-
     import pandas as pd
     from mcp import types
     from mcp.server import Server

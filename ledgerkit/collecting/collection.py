@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import partial
+from os import PathLike
 from typing import TYPE_CHECKING, Any
 
 from ledgerkit import cards, validation
@@ -16,9 +18,6 @@ from ledgerkit.u128 import arrow, parquet
 from ledgerkit.visible_text import escape_invisible
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-    from os import PathLike
-
     import pandas as pd
 
     from ledgerkit.collecting.manifests import Commit

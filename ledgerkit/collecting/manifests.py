@@ -11,6 +11,7 @@ from __future__ import annotations
 import hashlib
 import re
 import uuid
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from itertools import pairwise
@@ -27,8 +28,6 @@ from ledgerkit.frames.collected import ERRORS, SUBJECTS, TABLES, VIEWS
 from ledgerkit.frames.schemas import SCHEMAS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-
     from ledgerkit.collecting.storage import Folder
 
 FORMAT = 2

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -20,8 +21,6 @@ from ledgerkit.tracing.token_standards import FUNGIBLE, MULTI_TOKEN
 from ledgerkit.verbs import readings
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from ledgerkit.api.calls import Call, Response
     from ledgerkit.block_search.bisection import Point
     from ledgerkit.ledger import Ledger

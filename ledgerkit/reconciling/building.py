@@ -13,6 +13,7 @@ Building a statement: entries from transactions, then from other sources.
 from __future__ import annotations
 
 import heapq
+from collections.abc import Iterable, Iterator
 from itertools import chain
 from operator import attrgetter
 from typing import TYPE_CHECKING
@@ -43,8 +44,6 @@ from ledgerkit.tracing.token_standards import FUNGIBLE
 from ledgerkit.verbs.tokens import read_token_facts
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
     from ledgerkit.api.models.services import TransferRow
     from ledgerkit.block_search.bisection import Point
     from ledgerkit.reconciling.explaining import DeletedKeyResult, GapExplanation

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from os import PathLike
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ledgerkit import client, intervals
@@ -22,9 +24,6 @@ from ledgerkit.reconciling.statement import Statement
 from ledgerkit.verbs.declaring import shared_parameters
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-    from os import PathLike
-
     import pandas as pd
 
     from ledgerkit.api.calls import Surface

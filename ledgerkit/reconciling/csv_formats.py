@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, deque
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -20,7 +21,6 @@ from ledgerkit.reconciling.prices import EXACT, Price, Prices
 from ledgerkit.reconciling.tax_formats import TAX_FORMATS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
     from pathlib import Path
 
     from ledgerkit.reconciling.entry_store import EntryStore

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import heapq
+from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -16,8 +17,6 @@ from ledgerkit.tracing.trace import Trace
 from ledgerkit.verbs.tokens import read_token_facts
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-
     from ledgerkit.api.models.protocol_rules import Rules
     from ledgerkit.api.models.transactions import TransactionResponse
     from ledgerkit.frames.tokens import TokenFacts

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator, Sequence
 from itertools import islice, pairwise
 from typing import TYPE_CHECKING
 
@@ -11,8 +12,6 @@ from ledgerkit.errors import cut
 from ledgerkit.reconciling.model import NEAR, STAKE
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
     import pandas as pd
 
     from ledgerkit.reconciling.model import Reward, StatementData

@@ -5,19 +5,17 @@ from __future__ import annotations
 import math
 import re
 import tempfile
+from collections.abc import Callable, Iterable, Iterator
 from functools import cache
 from importlib.util import find_spec
 from itertools import islice, starmap
 from mmap import ACCESS_READ, mmap
-from typing import TYPE_CHECKING, Any, get_args
+from typing import Any, get_args
 
 from ledgerkit.errors import DecodeError, cut
 from ledgerkit.files import file_errors
 from ledgerkit.reconciling.model import CAUSES, Entry, Evidence
 from ledgerkit.u128 import arrow, parquet
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
 
 MAX_IN_MEMORY = 50_000  # entries, 30 MB
 _BATCH = 8_192  # entries decoded at a time

@@ -14,6 +14,7 @@ name. A refund of gas to a gas key that another transaction has deleted goes to 
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
@@ -29,8 +30,6 @@ from ledgerkit.frames import amounts
 from ledgerkit.reconciling.model import GAS_KEY, NEAR, Entry
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Sequence
-
     from ledgerkit.api.models.chain import Changes
     from ledgerkit.ledger import Ledger
     from ledgerkit.reconciling.model import Gap

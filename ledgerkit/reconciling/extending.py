@@ -9,6 +9,7 @@ read again.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from itertools import takewhile
 from typing import TYPE_CHECKING
 
@@ -20,8 +21,6 @@ from ledgerkit.reconciling.model import STAKE
 from ledgerkit.reconciling.plan import Scope
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
     from ledgerkit.block_search.bisection import Point
     from ledgerkit.ledger import Ledger
     from ledgerkit.reconciling.document_entries import DocumentEntries

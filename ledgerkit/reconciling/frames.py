@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -16,8 +17,6 @@ from ledgerkit.reconciling.model import NEAR, Gap, Token, unit_asset
 from ledgerkit.units import U128_MAX
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-
     import pandas as pd
 
     from ledgerkit.reconciling.model import Entry, Evidence, StatementData

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -17,8 +18,6 @@ from ledgerkit.verbs.readings import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
     from ledgerkit.api.calls import Call
     from ledgerkit.api.models import chain
     from ledgerkit.ledger import Ledger

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
 from ledgerkit.block_data.transaction_documents import stream_documents
@@ -18,8 +19,6 @@ from ledgerkit.tracing.tree.frame_columns import SYSTEM
 from ledgerkit.verbs.account_history import selected_transfers, transaction_rows
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
-
     from ledgerkit.api.models.services import TransferRow
     from ledgerkit.api.models.transactions import TransactionResponse
     from ledgerkit.block_search.bisection import Point

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from ledgerkit.errors import LedgerError
@@ -16,8 +17,6 @@ from ledgerkit.verbs.account_history import selected_transfers, transaction_rows
 from ledgerkit.verbs.lockups import lockup_ids, read_selections
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from ledgerkit.api.models.services import TransferRow
     from ledgerkit.ledger import Ledger
     from ledgerkit.reconciling.model import Block, Entry, Reward

@@ -11,6 +11,7 @@ deposit or a withdrawal that no source lists. The owner of a pool gets the fee o
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
@@ -25,8 +26,6 @@ from ledgerkit.frames import amounts
 from ledgerkit.verbs.readings import unless_refused
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping, Sequence
-
     from ledgerkit.ledger import Ledger
     from ledgerkit.reconciling.rewards import StakeReading
 

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections.abc import Iterator
 from decimal import Context, Decimal, InvalidOperation
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import pandas as pd
 
 from ledgerkit import units
 from ledgerkit.errors import InvalidRequestError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 COLUMNS = ("asset", "time", "price", "currency")
 # A product has at most as many digits as both factors together: no value is rounded.

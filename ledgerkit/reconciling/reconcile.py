@@ -11,6 +11,7 @@ from __future__ import annotations
 from array import array
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
+from collections.abc import Iterable, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -20,8 +21,6 @@ from ledgerkit.reconciling.model import Gap
 from ledgerkit.tracing.token_standards import FUNGIBLE
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
     from ledgerkit.block_search.bisection import Point
     from ledgerkit.ledger import Ledger
     from ledgerkit.reconciling.model import Entry

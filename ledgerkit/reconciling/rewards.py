@@ -17,6 +17,7 @@ separately.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import partial
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -31,8 +32,6 @@ from ledgerkit.reconciling.reconcile import Sums, find_gaps
 from ledgerkit.verbs.readings import stake_call
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-
     import pandas as pd
 
     from ledgerkit.api.models import chain

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
 from ledgerkit.reconciling.model import NEAR, STAKE, Entry
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-
     from ledgerkit.tracing.trace import Trace
 
     PoolTest = Callable[[str], bool]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import cached_property
+from os import PathLike
 from typing import TYPE_CHECKING, Literal, Self
 
 from ledgerkit import cards, client, intervals, prompt_text
@@ -10,7 +11,6 @@ from ledgerkit.reconciling import frames, statement_files, summary
 from ledgerkit.reconciling.rewards import rewards_frame
 
 if TYPE_CHECKING:
-    from os import PathLike
     from pathlib import Path
 
     import pandas as pd

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import math
+from collections.abc import Iterator
 from itertools import chain
+from os import PathLike
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -19,8 +21,6 @@ from ledgerkit.u128 import arrow, parquet
 from ledgerkit.units import MAX_DECIMALS, U128_MAX
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from os import PathLike
     from pathlib import Path
 
 FORMAT = 1

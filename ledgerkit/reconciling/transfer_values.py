@@ -7,14 +7,13 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
 from ledgerkit import units
 from ledgerkit.reconciling.model import NEAR
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
     from ledgerkit.api.models.services import TransferRow
     from ledgerkit.reconciling.model import Entry
 

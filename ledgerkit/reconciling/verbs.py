@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Literal, overload
 
 from ledgerkit import client, intervals, validation
@@ -13,8 +14,6 @@ from ledgerkit.reconciling.statement import Statement
 from ledgerkit.verbs.declaring import shared_parameters
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from ledgerkit.ledger import Ledger
     from ledgerkit.reconciling.plan import StatementPlan
 

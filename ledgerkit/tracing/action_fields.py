@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -13,8 +14,6 @@ from ledgerkit.errors import DecodeError, excerpt
 from ledgerkit.frames import amounts
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from ledgerkit.api.models.actions import Action, Actions, FunctionCall
 
 _SAFE_DIGITS = 38  # the largest 128-bit integer has 39

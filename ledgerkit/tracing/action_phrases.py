@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -17,8 +18,6 @@ from ledgerkit.tracing.amount_texts import NEAR, plain
 from ledgerkit.tracing.transaction_data import account
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from ledgerkit.api.models.actions import Action, FunctionCall
     from ledgerkit.tracing.amount_texts import AmountTexts
     from ledgerkit.tracing.transaction_data import Request

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
@@ -23,8 +24,6 @@ from ledgerkit.tracing.intent_events import DIP4, IntentEvent, read_intents
 from ledgerkit.tracing.token_standards import Movement, TokenStandardError, read_event
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
     from ledgerkit.api.models.actions import ActionRow
     from ledgerkit.tracing.tree import Forest
 

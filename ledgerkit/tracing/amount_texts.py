@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from ledgerkit.errors import cut
 from ledgerkit.units import TOKENS, amount_text, count_text, near_amount, token_symbol
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from ledgerkit.frames.tokens import TokenFacts
 
 NEAR, GAS_KEY = "near", "gas_key"

@@ -14,6 +14,7 @@ lists the difference as the fee. Changes of stakes are read from the log lines o
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ledgerkit.api.models.actions import function_calls
@@ -25,8 +26,6 @@ from ledgerkit.tracing.transfers import gas_key_asset
 from ledgerkit.tracing.tree.frame_columns import SYSTEM
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
     from ledgerkit.tracing.gas import ReceiptValues
     from ledgerkit.tracing.intents import IntentMove
     from ledgerkit.tracing.token_events import Transfer

@@ -9,12 +9,10 @@ deleting a gas key burns its balance (nearcore, `delete_gas_key` and `action_del
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Collection, Sequence
+from typing import NamedTuple
 
 from ledgerkit.protocol.actions import KINDS_BY_NAME
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
 
 _DEPLOYMENTS = {name for name, kind in KINDS_BY_NAME.items() if kind.burns == "code"}
 KEY_DELETIONS = {name for name, kind in KINDS_BY_NAME.items() if kind.burns == "keys"}

@@ -7,6 +7,7 @@ the log line of a staking pool or a minted token, a sale is an NFT that left for
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
@@ -31,8 +32,6 @@ from ledgerkit.tracing.transaction_data import account
 from ledgerkit.units import count_text
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from ledgerkit.api.models.actions import Actions, FunctionCall
     from ledgerkit.tracing.token_events import Transfer
     from ledgerkit.tracing.transaction_data import Request, TransactionData

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 from collections import Counter
+from collections.abc import Iterable
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
@@ -30,8 +31,6 @@ from ledgerkit.units import count_text, gas_amount, near_amount
 from ledgerkit.visible_text import escape_invisible
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from ledgerkit.api.models.actions import Action, Actions
     from ledgerkit.api.models.transactions import TxResult
     from ledgerkit.tracing.token_events import Transfer

@@ -8,6 +8,7 @@ from that gas, its price and the protocol's rules.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -30,8 +31,6 @@ from ledgerkit.tracing.burnt_tokens import (
 from ledgerkit.tracing.tree.frame_columns import SYSTEM
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from ledgerkit.api.models.actions import Actions
     from ledgerkit.api.models.protocol_rules import Rules
     from ledgerkit.api.models.transactions import ExecutionOutcome, TxResult

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ledgerkit.tracing.token_standards import (
@@ -17,8 +18,6 @@ from ledgerkit.tracing.token_standards import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     Changes = list[tuple[str | None, int]]
 
 DIP4 = "dip4"

@@ -9,6 +9,7 @@ events of the same form.
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
@@ -35,8 +36,6 @@ from ledgerkit.tracing.token_standards import (
 from ledgerkit.tracing.tree.linking import first_names
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-
     from ledgerkit.api.models.actions import Actions
     from ledgerkit.tracing.actions import Event
     from ledgerkit.tracing.intent_events import IntentEvent

@@ -14,6 +14,7 @@ from __future__ import annotations
 import base64
 import re
 from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator
 from functools import cached_property
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -35,8 +36,6 @@ from ledgerkit.tracing.token_standards import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
-
     from ledgerkit.tracing.gas import ReceiptValues
 
 _ARGS = "args"  # the name of a call's arguments in errors

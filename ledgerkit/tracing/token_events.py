@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, NamedTuple
 
 from ledgerkit.tracing import actions, token_calls
@@ -17,8 +18,6 @@ from ledgerkit.tracing.token_standards import (
 from ledgerkit.tracing.tree.linking import first_names
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from ledgerkit.tracing.actions import Event
     from ledgerkit.tracing.gas import ReceiptValues
     from ledgerkit.tracing.token_calls import CallReader, TokenCall

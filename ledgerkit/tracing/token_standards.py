@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Iterator
+from typing import Any, NamedTuple
 
 from pandas import NA
 
 from ledgerkit.frames import amounts
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 FUNGIBLE, NON_FUNGIBLE, MULTI_TOKEN = STANDARDS = ("nep141", "nep171", "nep245")
 _PREFIXES = {FUNGIBLE: "ft_", NON_FUNGIBLE: "nft_", MULTI_TOKEN: "mt_"}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, Self
 
@@ -31,7 +32,6 @@ from ledgerkit.tracing.transaction_data import (
 from ledgerkit.tracing.tree import build_tree, verdict
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
     import pandas as pd

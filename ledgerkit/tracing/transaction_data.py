@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -16,8 +17,6 @@ from ledgerkit.tracing.gas import UNKNOWN
 from ledgerkit.tracing.tree.outcomes import other_status
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from ledgerkit.api.models.actions import Actions
     from ledgerkit.api.models.transactions import TxResult
     from ledgerkit.errors import LedgerError

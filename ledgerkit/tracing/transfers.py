@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from pandas import NA
@@ -21,8 +22,6 @@ from ledgerkit.tracing.tree.frame_columns import SYSTEM
 from ledgerkit.tracing.tree.linking import first_names
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-
     from ledgerkit.api.models.actions import Actions
     from ledgerkit.tracing.actions import Event
     from ledgerkit.tracing.gas import ReceiptValues

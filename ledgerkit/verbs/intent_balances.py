@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -12,8 +13,6 @@ from ledgerkit.tracing.amount_texts import INTENTS
 from ledgerkit.verbs import readings
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from ledgerkit.api.calls import Call
     from ledgerkit.api.models import chain
     from ledgerkit.validation import BlockReference

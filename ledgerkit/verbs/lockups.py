@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any, NamedTuple, cast, overload
+from typing import TYPE_CHECKING, Any, NamedTuple, Unpack, cast, overload
 
 from ledgerkit import client, errors, validation
 from ledgerkit.api import rest, rpc
@@ -17,9 +18,6 @@ from ledgerkit.verbs.declaring import verb
 from ledgerkit.verbs.fetching import Fetcher
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-    from typing import Unpack
-
     import pandas as pd
 
     from ledgerkit.api.calls import Call, Response

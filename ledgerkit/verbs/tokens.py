@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from functools import partial
 from itertools import product
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any, Unpack, overload
 
 from ledgerkit import client, errors, json_decoding, user_warnings, validation
 from ledgerkit.api import rest, rpc
@@ -22,9 +23,6 @@ from ledgerkit.verbs.lockups import lockup_ids, lockup_pools, lockup_sources
 from ledgerkit.verbs.nft_pages import NftPages
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
-    from typing import Unpack
-
     import pandas as pd
 
     from ledgerkit.api.calls import Call

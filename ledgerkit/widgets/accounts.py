@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import pandas as pd
@@ -26,8 +27,6 @@ from ledgerkit.widgets._table import Table, error_pages
 from ledgerkit.widgets._trace_view import VERDICTS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
     from ledgerkit.ledger import Ledger
 
 _HIDDEN = ["account_id", "amount"]  # the subject, and a rounded copy of the balance

@@ -11,6 +11,7 @@ else is in the state.
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Annotated
 
 from msgspec import Meta, Struct
@@ -33,8 +34,6 @@ from ledgerkit.protocol.borsh import text
 from ledgerkit.units import U128_MAX
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
     from ledgerkit.localnet.vm import Vm
 
 SPEC = "ft-1.0.0"

@@ -9,6 +9,7 @@ panics follow contracts/linear of linear-protocol/LiNEAR.
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from msgspec import Struct, field
@@ -36,8 +37,6 @@ from ledgerkit.protocol import AccountId  # noqa: TC001 - annotations are read w
 from ledgerkit.protocol.borsh import text
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
     from ledgerkit.localnet.vm import Vm
 
 NEAR = 10**24

@@ -8,6 +8,7 @@ without gaps. A token's record contains its index as `place`, so no list has to 
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterable, Iterator
 from typing import TYPE_CHECKING, Annotated, Any
 
 from msgspec import Meta, Struct
@@ -33,8 +34,6 @@ from ledgerkit.protocol import AccountId  # noqa: TC001 - as above
 from ledgerkit.protocol.borsh import text
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator
-
     from ledgerkit.localnet.vm import Vm
 
 SPEC = "nft-1.0.0"

@@ -10,7 +10,8 @@ Methods and panics follow NearSocial/social-db, the contract of social.near.
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any, Literal
+from collections.abc import Iterator, Mapping
+from typing import Any, Literal
 
 from msgspec import UNSET, Struct, UnsetType
 
@@ -31,9 +32,6 @@ from ledgerkit.localnet.fees import PROFILES, STORAGE_BYTE_PRICE
 from ledgerkit.localnet.state import StateStore
 from ledgerkit.localnet.vm import Vm
 from ledgerkit.protocol import AccountId, PublicKey
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
 
 Tree = dict[str, Any]
 

@@ -9,6 +9,7 @@ panics follow near/core-contracts, staking-pool.
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, Never
 
 from msgspec import Struct
@@ -32,8 +33,6 @@ from ledgerkit.protocol import AccountId, PublicKey
 from ledgerkit.protocol.borsh import text
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
     from ledgerkit.localnet.promises import Promise
     from ledgerkit.localnet.vm import Vm
 

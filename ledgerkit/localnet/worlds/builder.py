@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping, Sequence
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
@@ -18,8 +19,6 @@ from ledgerkit.protocol.types import to_base58
 from ledgerkit.units import yocto
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-
     from ledgerkit.localnet.contract_sdk import Contract
     from ledgerkit.protocol import PublicKey
 

@@ -8,8 +8,9 @@ transactions.
 from __future__ import annotations
 
 import random
+from collections.abc import Mapping, Sequence
 from itertools import accumulate
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ledgerkit.errors import InvalidRequestError
 from ledgerkit.localnet.contracts.factory import TopLevelAccount
@@ -20,9 +21,6 @@ from ledgerkit.localnet.world import World, WorldSummary
 from ledgerkit.localnet.worlds.builder import WorldGenesis
 from ledgerkit.protocol import AccessKey
 from ledgerkit.units import yocto
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
 
 NAME = "crowd"
 NEAR = yocto("1 NEAR")

@@ -7,8 +7,9 @@ that the accounts' published keys signed.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ledgerkit.localnet.contract_sdk import U128, to_json, view
 from ledgerkit.localnet.contracts.counter import Counter
@@ -41,9 +42,6 @@ from ledgerkit.protocol import (
     implicit_account_id,
 )
 from ledgerkit.units import U128_MAX, yocto
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
 
 NAME = "demo"
 NEAR = yocto("1 NEAR")

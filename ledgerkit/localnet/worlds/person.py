@@ -7,9 +7,10 @@ Each part of the person's life is a `Part`: accounts of the genesis, then transa
 from __future__ import annotations
 
 from base64 import b64encode
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from ledgerkit.localnet.contract_sdk import to_json
 from ledgerkit.localnet.contracts.factory import TopLevelAccount
@@ -28,9 +29,6 @@ from ledgerkit.localnet.worlds.builder import TransactionSender, WorldGenesis, f
 from ledgerkit.protocol import CreateAccount, DeployContract, Transfer
 from ledgerkit.protocol.signed_messages import OffchainMessage
 from ledgerkit.units import yocto
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
 
 NAME = "person"
 NEAR = yocto("1 NEAR")

@@ -7,6 +7,7 @@ them with `graph`, and `frame_columns` computes the columns of the frames.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 from typing import TYPE_CHECKING, Any
@@ -31,8 +32,6 @@ from ledgerkit.tracing.tree.outcomes import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
-
     from ledgerkit.api.models.actions import Actions
     from ledgerkit.api.models.transactions import ExecutionOutcome, Receipt, TxResult
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from msgspec import UNSET
@@ -21,8 +22,6 @@ from ledgerkit.tracing.action_fields import decode_all_args, parse_amount
 from ledgerkit.tracing.tree.lists import EMPTY_LIST, JoinedLists, check_gas, parse_amounts
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from ledgerkit.api.models.actions import Actions
     from ledgerkit.api.models.transactions import Receipt, TxResult
     from ledgerkit.tracing.tree.outcomes import Texts

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
@@ -12,8 +13,6 @@ from ledgerkit.tracing.tree.lists import EMPTY_LIST
 from ledgerkit.tracing.tree.outcomes import STATUS_NAMES, UNKNOWN
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
     from ledgerkit.tracing.tree.linking import LinkedReceipts
 
     Columns = dict[str, list[Any]]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
 from operator import itemgetter
 from typing import TYPE_CHECKING
@@ -15,8 +16,6 @@ from ledgerkit.tracing.tree.bodies import Bodies
 from ledgerkit.tracing.tree.outcomes import Outcomes
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-
     from ledgerkit.api.models.transactions import TxResult
     from ledgerkit.tracing.tree.outcomes import Texts
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from ledgerkit.errors import DecodeError
@@ -10,8 +11,6 @@ from ledgerkit.frames.amounts import plain
 from ledgerkit.tracing.action_fields import parse_amount
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
     PathOf = Callable[[int], str]  # the path of the value at an index
 
 _MAX_GAS = 2**64 - 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from msgspec import UNSET
@@ -12,8 +13,6 @@ from ledgerkit.errors import cut
 from ledgerkit.tracing.tree.lists import EMPTY_LIST, JoinedLists, check_gas, parse_amounts
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
     from msgspec import Raw
 
     from ledgerkit.api.models.transactions import ExecutionOutcome, TxResult
