@@ -83,13 +83,11 @@ class _Tool(NamedTuple):
 
     @property
     def function(self) -> Callable[..., Any]:
-        """The verb."""
         function: Callable[..., Any] = pkgutil.resolve_name(f"ledgerkit.{self.verb}")
         return function
 
     @property
     def parameters(self) -> dict[str, inspect.Parameter]:
-        """The parameters of the verb that are arguments of the tool."""
         parameters = inspect.signature(self.function).parameters
         return {name: parameters[name] for name in self.arguments.split()}
 

@@ -59,7 +59,6 @@ class AccountReader:
         return read_each(ledger, subjects, self._call)
 
     def tables(self, outcomes: Sequence[Outcome]) -> dict[str, Any]:
-        """Return a `pyarrow.Table` for each view; raise `DecodeError` if a value fits no column."""
         pairs = [
             (subject.text, value)
             for subject, value in outcomes

@@ -86,7 +86,6 @@ class BlockReader:
                 yield [outcome]
 
     def tables(self, outcomes: Sequence[Outcome]) -> dict[str, Any]:
-        """Return a `pyarrow.Table` for each view; raise `DecodeError` if a value fits no column."""
         contents = [value for _, value in outcomes if isinstance(value, Contents)]
         blocks = [(item.block, item.chunks) for item in contents]
         transactions = [transaction for item in contents for transaction in item.transactions]
@@ -229,7 +228,6 @@ class DocumentReader:
                     yield [outcome_of(read)]
 
     def tables(self, outcomes: Sequence[Outcome]) -> dict[str, Any]:
-        """Return a `pyarrow.Table` for each view; raise `DecodeError` if a value fits no column."""
         contents = [value for _, value in outcomes if isinstance(value, DocumentContents)]
         return block_tables(self._views, contents)
 

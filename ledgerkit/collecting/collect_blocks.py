@@ -252,7 +252,6 @@ class BlockRun(Run):
         return DocumentReader(manifest.views, manifest.source, verify=manifest.verified)
 
     def request(self, manifest: Manifest) -> tuple[str, int]:
-        """Return the requests that read the views, and the number of heights per request."""
         if manifest.source == "documents":
             return "archive of ten blocks", HEIGHTS_PER_ARCHIVE
         if manifest.source == "indexer_rpc":

@@ -45,7 +45,6 @@ class CommittedFiles:
         self._checked: set[str] = set()  # names of files
 
     def counts(self) -> dict[str, int]:
-        """Count subjects by outcome."""
         kinds = dict.fromkeys(kind for commit in self.commits for kind in commit.counts)
         return {kind: manifests.count(self.commits, [kind]) for kind in kinds}
 

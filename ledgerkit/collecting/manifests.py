@@ -86,17 +86,14 @@ class Commit(msgspec.Struct, frozen=True):
 
     @property
     def n_subjects(self) -> int:
-        """The number of subjects."""
         return self.stop - self.start
 
     @property
     def path(self) -> str:
-        """The path of the commit in the folder."""
         return _commit_path(self.start)
 
     @property
     def next_generation(self) -> int:
-        """The generation of the part when it is rewritten."""
         return (self.generation + 1) % _MAX_COUNT  # only a forged document reaches it
 
     @property
@@ -124,7 +121,6 @@ def count(commits: Iterable[Commit], kinds: Sequence[str]) -> int:
 
 
 def part_path(table: str, start: int, generation: int) -> str:
-    """Return the path of the file of a table in a part."""
     suffix = f"-{generation}" if generation else ""
     return f"{table}/part-{start:012d}{suffix}.parquet"
 
@@ -142,7 +138,6 @@ def utc_now() -> str:
 
 
 def table_names(manifest: Manifest) -> list[str]:
-    """Return the names of the tables of a collection."""
     return [*manifest.views, SUBJECTS, ERRORS]
 
 
@@ -327,7 +322,6 @@ def request_stop(folder: Folder, run_id: str) -> None:
 
 
 def write_finished(folder: Folder) -> None:
-    """Record that the end of the source was reached."""
     finished = Finished(count_subjects(read_commits(folder)), utc_now())
     folder.write(_FINISHED, _with_checksum(msgspec.json.encode(finished)))
 

@@ -41,7 +41,9 @@ class SubjectReader(Protocol):
         """Request subjects; yield their outcomes in order, in batches; see `read_outcomes`."""
         ...
 
-    def tables(self, outcomes: Sequence[Outcome]) -> dict[str, Any]: ...
+    def tables(self, outcomes: Sequence[Outcome]) -> dict[str, Any]:
+        """Return a `pyarrow.Table` for each view; raise `DecodeError` if a value fits no column."""
+        ...
 
 
 def read_each(

@@ -93,7 +93,6 @@ class Plan:
 
 
 def duration_text(seconds: float) -> str:
-    """Return a duration in seconds, minutes or hours."""
     if seconds < 2 * 60:
         return f"{seconds:.0f} s"
     if seconds < 2 * 3600:

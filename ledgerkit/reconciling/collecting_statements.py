@@ -225,7 +225,6 @@ class StatementReader:
         return _ReadStatement(statement, waiting)
 
     def tables(self, batch: Sequence[Outcome]) -> dict[str, Any]:
-        """Return a `pyarrow.Table` for each view; raise `DecodeError` if a value fits no column."""
         results = [value for _, value in batch if isinstance(value, _ReadStatement)]
         return {
             view: arrow_tables.of_frames(

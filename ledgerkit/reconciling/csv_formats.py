@@ -136,7 +136,6 @@ class _Names:
         self._counts = Counter(symbol.lower() for symbol in symbols)
 
     def token(self, asset: str) -> Token:
-        """Return the symbol and the decimals of an asset."""
         return self._tokens.get(asset) or frames.token_of(self._facts, asset)
 
     def currency(self, asset: str) -> str:

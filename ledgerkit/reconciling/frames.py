@@ -32,7 +32,6 @@ _TOTALS = SCHEMAS["statement_totals"]
 
 
 def token_of(facts: StatementData, asset: str) -> Token:
-    """Return the symbol and decimals of an asset."""
     is_near = unit_asset(asset) == NEAR
     return _NEAR_TOKEN if is_near else facts.tokens.get(asset, _UNKNOWN_TOKEN)
 
@@ -173,7 +172,6 @@ class Proofs:
                 self._blocks[key] = None
 
     def evidence(self, entry: Entry) -> Evidence:
-        """Return the evidence of an entry."""
         key = entry.asset, self._interval(entry.asset, entry.block_height)
         is_proved = self._is_read.get(entry.asset, False) and self._blocks[key] is not None
         return "proved" if is_proved else entry.evidence
@@ -188,7 +186,6 @@ def _or_na(balance: int | None) -> Any:
 
 
 def gaps_frame(facts: StatementData) -> pd.DataFrame:
-    """Build the frame of the gaps."""
     gaps = facts.gaps
     columns = build.columns_of(
         "statement_gaps",

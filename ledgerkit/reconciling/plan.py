@@ -155,7 +155,6 @@ class Scope:
     has_values: bool = False
 
     def has_asset(self, asset: str) -> bool:
-        """Return True for an asset of the statement."""
         return self.assets is None or asset in self.assets
 
 

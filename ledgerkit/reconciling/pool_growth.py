@@ -42,7 +42,6 @@ class _Fee(NamedTuple):
     share: Fraction
 
     def of(self, growth: Fraction) -> Fraction:
-        """Return the fee of the owner when stakes grow by a factor."""
         return max(Fraction(0), self.total_staked * (growth - 1) * self.share / (1 - self.share))
 
 

@@ -48,7 +48,6 @@ class Prices:
 
     @property
     def currencies(self) -> list[str]:
-        """The currencies of the prices, each once."""
         names = (price.currency for prices in self._prices.values() for price in prices)
         return list(dict.fromkeys(names))
 

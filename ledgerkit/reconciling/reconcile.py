@@ -48,7 +48,6 @@ class BalanceReader:
 
     @property
     def n_readings(self) -> int:
-        """The number of balances read so far."""
         return len(self._balances)
 
     def read(self, keys: Iterable[tuple[str, int]]) -> None:
@@ -117,7 +116,6 @@ class Sums:
 
 
 def sums_by_asset(entries: Iterable[Entry]) -> dict[str, Sums]:
-    """Sum the entries of each asset."""
     sums: dict[str, Sums] = defaultdict(Sums)
     for entry in entries:
         sums[entry.asset].add(entry.block_height, entry.change)

@@ -248,7 +248,6 @@ def reward_entries(rewards: Iterable[Reward]) -> list[Entry]:
 
 
 def rewards_frame(account_id: str, rewards: Sequence[Reward]) -> pd.DataFrame:
-    """Build the frame of rewards, typed as `schema("statement_rewards")`."""
     account_ids = [reward.account_id or account_id for reward in rewards]
     members = {"time": "timestamp_ns"}
     columns = columns_of("statement_rewards", rewards, members, account_id=account_ids)
@@ -298,7 +297,6 @@ def _read_stakes(
     *,
     progress: bool = False,
 ) -> list[Holding | None]:
-    """Read an account's balances with a pool after blocks; None where the contract is no pool."""
     blocks = [validation.received_hash(header.hash) for header in headers]
     calls = [stake_call(account_id, pool_id, block) for block in blocks]
     readings: list[Any] = ledger.send_many(calls, progress=progress, label="stakes")

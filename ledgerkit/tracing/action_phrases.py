@@ -38,7 +38,6 @@ class Phrase(NamedTuple):
 
 
 def describe_request(request: Request, amounts: AmountTexts) -> Phrase:
-    """Describe the actions of a request."""
     if not request.actions:
         name = "unknown actions" if request.actions is None else "a transaction without actions"
         return _phrase("send", "sent", f"{name} to {receiver_name(request)}")

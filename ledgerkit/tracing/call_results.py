@@ -80,7 +80,6 @@ class Calls:
 
     @property
     def contract_id(self) -> str:
-        """Return the contract that was called."""
         return account(self.request.receiver_id)
 
     @property
@@ -110,7 +109,6 @@ class Calls:
         )
 
     def text(self, amounts: dict[str, int]) -> str:
-        """List amounts by asset."""
         return list_texts([self.tx.amounts.text(*item) for item in amounts.items()])
 
 

@@ -81,7 +81,6 @@ class ReceiptValues:
 
     @cached_property
     def executions(self) -> list[ExecutionOutcome | None]:
-        """The outcome of each receipt."""
         return self.forest.executions()
 
     @cached_property
@@ -93,12 +92,10 @@ class ReceiptValues:
 
     @cached_property
     def gas_in_calls(self) -> list[int | None]:
-        """The gas that each receipt burnt in calls."""
         return [self._gas_in_calls(position) for position in range(len(self.forest))]
 
     @cached_property
     def rewards(self) -> list[int | None]:
-        """The reward of the contract of each receipt."""
         return [self._reward(position, burnt) for position, burnt in enumerate(self.gas_in_calls)]
 
     @cached_property
@@ -121,7 +118,6 @@ class ReceiptValues:
         return sums
 
     def rows(self, tree: int) -> range:
-        """Return the positions of the receipts of a tree."""
         return range(self.starts[tree], self.starts[tree + 1])
 
     def transaction_fee(self, tree: int = 0) -> int | None:

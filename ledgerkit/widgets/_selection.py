@@ -92,7 +92,6 @@ class Source:
 
 
 def matches(source: Source, text: str) -> Flags:
-    """Return the rows that a filter selects."""
     text = text.strip()
     if len(text) > _MAX_FILTER:
         raise InvalidRequestError.refuse(
