@@ -362,7 +362,12 @@ def _open_fork(
     _, block_hash = fork.pin(at)
     transport = embedded.open_fork(fork.rpc, fork.network.name, block_hash)
     rpc_only = replace(
-        network, api_url=None, transactions_url=None, transfers_url=None, kv_url=None
+        network,
+        api_url=None,
+        transactions_url=None,
+        transfers_url=None,
+        kv_url=None,
+        venear_id=fork.network.venear_id,
     )
     return rpc_only, transport
 

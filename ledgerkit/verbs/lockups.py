@@ -84,6 +84,19 @@ def lockup_sources(network: Network) -> dict[str, str]:
     return {source: name for source, name in factories.items() if name is not None}
 
 
+def unknown_lockups(ledger: Ledger) -> list[str] | None:
+    """Return notes on the kinds of lockup contracts that are not known on a network, if any."""
+    kinds = (
+        []
+        if ledger.is_embedded
+        else [k for k in _METHODS if k not in lockup_sources(ledger.network)]
+    )
+    name = errors.cut(ledger.network.name)
+    return [
+        f"lockup contracts of the kind {kind} are not known on {name}" for kind in kinds
+    ] or None
+
+
 def lockup_ids(network: Network, owner_id: str) -> dict[str, str]:
     """Return the accounts of an owner's lockup contracts by source, whether or not they exist."""
     sources = lockup_sources(network)
@@ -169,7 +182,8 @@ def lockups(
     lockups
         One row per account and kind of contract, typed as `schema("lockups")`, all read at one
         block, which ``attrs`` name. Amounts are exact yoctoNEAR, as the contracts state them. An
-        account without a contract has a row with the `status` ``no_account``, and no amounts.
+        account without a contract has a row with the `status` ``no_account``, and no amounts. A
+        kind of contract that is not known on the network is in ``attrs["notes"]``.
 
     Raises
     ------
@@ -219,7 +233,8 @@ def lockups(
     columns = {c.name: [row.get(c.name) for row in rows.values()] for c in SCHEMAS["lockups"]}
     frame = build_frame("lockups", columns)
     source = "view methods of lockup contracts"
-    return fetcher.result(frame, source, block_height=height, block_hash=block_hash)
+    read_at = {"block_height": height, "block_hash": block_hash}
+    return fetcher.result(frame, source, **read_at, notes=unknown_lockups(fetcher.ledger))
 
 
 def _read_amounts(

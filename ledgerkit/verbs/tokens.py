@@ -19,7 +19,12 @@ from ledgerkit.verbs import intent_balances, readings
 from ledgerkit.verbs.declaring import verb
 from ledgerkit.verbs.fetching import Fetcher, read_frame, sourced_frame
 from ledgerkit.verbs.intent_balances import IntentBalances
-from ledgerkit.verbs.lockups import lockup_ids, lockup_pools, lockup_sources
+from ledgerkit.verbs.lockups import (
+    lockup_ids,
+    lockup_pools,
+    lockup_sources,
+    unknown_lockups,
+)
 from ledgerkit.verbs.nft_pages import NftPages
 
 if TYPE_CHECKING:
@@ -516,8 +521,8 @@ def staking(
     get_staking_pool_account_id of lockup contracts, and ft_price or its like of tokens. They
     cost, per account, a request to the REST API, a request to a node for each kind of lockup
     contract, one for each pool, and for a lockup contract that exists another one to the REST API.
-    Lockup contracts are not read on testnet, where their accounts are not known; ``attrs["notes"]``
-    says so.
+    Those of testnet, and of House of Stake on a network without a preset, are not known;
+    ``attrs["notes"]`` says so.
 
     Examples
     --------
@@ -558,9 +563,8 @@ def staking(
     order = {account_id: number for number, account_id in enumerate(account_ids)}
     stakes.sort(key=lambda stake: order[stake.row.account_id or ""])
     frame = token_frames.staking_positions(stakes)
-    is_partial = not lockup_sources(network)
-    notes = [f"lockup contracts are not known on {network.name}"] if is_partial else None
-    return fetcher.result(frame, source + ", view call get_account", notes=notes)
+    source += ", view call get_account"
+    return fetcher.result(frame, source, notes=unknown_lockups(fetcher.ledger))
 
 
 def _liquid_stakes(fetcher: Fetcher, responses: Sequence[rest_models.Full]) -> list[Stake]:
@@ -747,7 +751,8 @@ def exposure(
         if stakes is not None:
             rows = [stake.row for stake in stakes if stake.total != 0]
         frame = token_frames.exposure_lockups(frame, rows)
-    return fetcher.result(frame, "GET /v1/account/{account_id}/full")
+    notes = unknown_lockups(fetcher.ledger) if lockups else None
+    return fetcher.result(frame, "GET /v1/account/{account_id}/full", notes=notes)
 
 
 def resolve_liquid_tokens(ledger: Ledger, liquid_tokens: Iterable[str] | None) -> frozenset[str]:

@@ -14,6 +14,7 @@ import pytest
 
 import ledgerkit as lk
 from ledgerkit import errors
+from tests.local_transport import LocalTransport
 from tests.loopback import Reply, as_json, failure, result, serve
 
 if TYPE_CHECKING:
@@ -393,8 +394,24 @@ def test_staking_on_testnet_says_what_is_left_out() -> None:
     with serve(handler) as server:
         ledger = lk.connect("testnet", rpc_url=server.url, api_url=server.url, make_default=False)
         frame = lk.staking("a.testnet", positions=True, ledger=ledger)
-    assert frame.attrs["notes"] == ["lockup contracts are not known on testnet"]
+    assert frame.attrs["notes"] == [
+        "lockup contracts of the kind lockup are not known on testnet",
+        "lockup contracts of the kind venear are not known on testnet",
+    ]
     assert [name for contract_id, name, _ in handler.called if contract_id != "GET"] == []
+
+
+def test_a_network_without_a_preset_has_no_known_house_of_stake() -> None:
+    """On an own node, what is not known is a note; on mainnet there is none."""
+    handler = Mainnet(**{LOCKUP.replace(".", "__"): lockup()})
+    with serve(handler) as server:
+        ledger = lk.connect("own", rpc_url=server.url, api_url=server.url, make_default=False)
+        frame = lk.lockups(PERSON, ledger=ledger)
+    assert frame["source"].tolist() == ["lockup"]
+    note = "lockup contracts of the kind venear are not known on own"
+    assert frame.attrs["notes"] == [note]
+    with mainnet(handler) as ledger:
+        assert "notes" not in lk.lockups(PERSON, ledger=ledger).attrs
 
 
 # A person of the embedded ledger ---------------------------------------------------------
@@ -447,6 +464,17 @@ def test_liquid_is_what_can_be_spent(source: str) -> None:
     # The contract's account earns a part of the gas that is burnt there.
     assert transfer(liquid + NEAR) == "failed"
     assert transfer(liquid) == "fully_succeeded"
+
+
+def test_a_fork_of_mainnet_has_its_lockups(person: Any) -> None:
+    """A fork knows the contract of House of Stake, and reads both kinds from its network."""
+    expected = rows(lk.lockups(PERSON), "source", "lockup_id", *AMOUNTS)
+    transport = LocalTransport(person.world)
+    with (
+        lk.connect("mainnet", transport=transport, make_default=False) as network,
+        lk.connect("local", fork=network, make_default=False) as fork,
+    ):
+        assert rows(lk.lockups(PERSON, ledger=fork), "source", "lockup_id", *AMOUNTS) == expected
 
 
 def test_the_rewards_of_both_lockups_count(person: Any) -> None:
