@@ -40,11 +40,8 @@ class BalanceReader:
         self._ledger, self._account_id, self.progress = ledger, account_id, progress
         self._points: dict[int, Point] = {}
         self._balances: dict[tuple[str, int], int | None] = {}
-
-    @property
-    def growing_asset(self) -> str:
-        """The token whose balance changes in nearly every block, on networks that have it."""
-        return f"{FUNGIBLE}:{self._ledger.network.venear_id}"
+        # The token whose balance changes in nearly every block, on networks that have it.
+        self.growing_asset = f"{FUNGIBLE}:{ledger.network.venear_id}"
 
     @property
     def n_readings(self) -> int:

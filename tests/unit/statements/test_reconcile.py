@@ -27,6 +27,7 @@ class Balances(BalanceReader):
     def __init__(self, real: dict[int, int], unreadable: Iterable[range] = ()) -> None:
         self._real, self._unreadable = real, tuple(unreadable)
         self.readings: dict[tuple[str, int], int | None] = {}
+        self.growing_asset = ""
 
     @property
     def n_readings(self) -> int:
