@@ -350,6 +350,14 @@ def gas_amount(gas: int, digits: int | None = 2) -> str:
     return amount_text(gas, TGAS_DECIMALS, "Tgas", digits)
 
 
+def duration_text(seconds: float) -> str:
+    if seconds < 2 * 60:
+        return f"{seconds:.0f} s"
+    if seconds < 2 * 3600:
+        return f"{seconds / 60:.0f} min"
+    return f"{seconds / 3600:,.1f} h"
+
+
 def count_text(count: int, noun: str) -> str:
     """
     Format a count with its noun.

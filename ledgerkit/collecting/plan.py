@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from ledgerkit.collecting import manifests
 from ledgerkit.frames import arrow_tables
+from ledgerkit.units import duration_text
 from ledgerkit.visible_text import escape_invisible
 
 if TYPE_CHECKING:
@@ -90,14 +91,6 @@ class Plan:
             columns = ", ".join(f"{name} {arrow_type}" for name, arrow_type in types.items())
             lines.append(f"  {table + '/part-*.parquet'}\n    {columns}")
         return escape_invisible("\n".join(lines), keep="\n")
-
-
-def duration_text(seconds: float) -> str:
-    if seconds < 2 * 60:
-        return f"{seconds:.0f} s"
-    if seconds < 2 * 3600:
-        return f"{seconds / 60:.0f} min"
-    return f"{seconds / 3600:,.1f} h"
 
 
 def arrow_types(manifest: Manifest) -> dict[str, dict[str, str]]:

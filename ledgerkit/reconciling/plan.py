@@ -11,12 +11,11 @@ from ledgerkit import intervals
 from ledgerkit.api import services
 from ledgerkit.api.models.commitments import NO_HASH
 from ledgerkit.block_search.bisection import Point
-from ledgerkit.collecting.plan import duration_text
 from ledgerkit.errors import InvalidRequestError, LedgerError, UnknownBlockError
 from ledgerkit.frames.human import plain_text
 from ledgerkit.ledger import locate_arguments
 from ledgerkit.reconciling.model import NEAR
-from ledgerkit.units import count_text
+from ledgerkit.units import count_text, duration_text
 
 if TYPE_CHECKING:
     from ledgerkit.api.calls import Surface

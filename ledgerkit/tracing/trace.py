@@ -18,7 +18,6 @@ from ledgerkit.files import replacing
 from ledgerkit.frames import build
 from ledgerkit.tracing import actions as action_rows
 from ledgerkit.tracing import balance_timeline
-from ledgerkit.tracing import explain as explanations
 from ledgerkit.tracing import gas as receipt_gas
 from ledgerkit.tracing import intents as intent_rows
 from ledgerkit.tracing import transfers as transfer_rows
@@ -485,6 +484,8 @@ class Trace(prompt_text.HasContext):
         Its status is success, but 1 of 3 receipts other than refunds failed, so the
         actions of that receipt had no effect. It returned "0".
         """
+        from ledgerkit.tracing import explain as explanations
+
         data = self._data(metadata=metadata)
         with _RemedyOfSaved(is_saved=self._is_saved):
             text = explanations.explain(data, self.notes)
@@ -533,6 +534,8 @@ class Trace(prompt_text.HasContext):
         >>> trace.headline()
         'alice.near sent token 204 of stamps.grace.near to uma.near.'
         """
+        from ledgerkit.tracing import explain as explanations
+
         data = self._data(metadata=metadata)
         with _RemedyOfSaved(is_saved=self._is_saved):
             return explanations.headline(data)
