@@ -208,8 +208,9 @@ class Collection:
         """
         Read the manifest, the commits and all files again, and compare them with their digests.
 
-        Every reader checks a file before this collection first reads it; `check_files` also finds
-        later damage, in all tables at once.
+        Every reader checks a file before this process first reads it, and again once its size or
+        times have changed; a remote file is checked once for each opened collection. `check_files`
+        also finds damage that changes neither, in all tables at once.
 
         Raises
         ------

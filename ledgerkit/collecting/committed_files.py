@@ -19,13 +19,17 @@ if TYPE_CHECKING:
     from ledgerkit.collecting.storage import Folder
 
 _WILDCARDS = "*?["
+# The files that this process has compared, by path: their versions, and what they were compared
+# with.
+_compared: dict[str, Any] = {}
 
 
 class CommittedFiles:
     """
     The manifest, commits and files of a collection, read once.
 
-    A file is compared with its commit before it is read for the first time.
+    A file is compared with its commit before it is first read, and a local one only once in a
+    process while its size and times stay the same.
     """
 
     def __init__(self, folder: Folder) -> None:
@@ -65,7 +69,7 @@ class CommittedFiles:
         self.check_sizes(table)
         for commit, file in self.of_table(table):
             if file.name not in self._checked:
-                self._check(commit, table)
+                self._check_once(commit, table)
                 self._checked.add(file.name)
         return [file.name for _, file in self.of_table(table)]
 
@@ -75,6 +79,15 @@ class CommittedFiles:
         for commit, file in self.of_table(table):
             if sizes.get(file.name) != file.size:
                 self._check(commit, table)
+
+    def _check_once(self, commit: Commit, table: str) -> None:
+        """Check a file, unless this process has checked the same version of it."""
+        file = commit.files[table]
+        path, version = self.folder.filesystem_path(file.name), self.folder.version(file.name)
+        key = version, file, self.manifest.schemas[table]
+        if version is None or _compared.get(path) != key:
+            self._check(commit, table)
+            _compared[path] = key
 
     def _check(self, commit: Commit, table: str) -> None:
         """Compare a file with its commit; raise as `names` does."""
@@ -156,9 +169,9 @@ class CommittedFiles:
 
     def check_again(self, tables: Iterable[str]) -> None:
         """Check all files of some tables, including files that were checked before."""
-        self._checked.clear()
         for table in tables:
-            self.names(table)
+            for commit, _ in self.of_table(table):
+                self._check(commit, table)
 
     @contextmanager
     def reading(self, table: str) -> Iterator[None]:

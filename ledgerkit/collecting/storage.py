@@ -11,6 +11,7 @@ import os
 import re
 import stat
 import tempfile
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager, nullcontext, suppress
@@ -25,6 +26,7 @@ from ledgerkit.files import file_errors, replacing
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
+_SAME_TIMES_NS = 2 * 10**9  # FAT has the coarsest times of writing
 _UNFINISHED = re.compile(r"\..+\.[0-9a-f]{32}\.tmp")  # as `files.replacing` names them
 
 
@@ -141,6 +143,19 @@ class LocalFolder(_Folder):
         finally:
             lock.release()
 
+    def version(self, name: str) -> tuple[int, ...] | None:
+        """
+        Return what differs if a file was written or replaced: file numbers, size and times.
+
+        None for a file of the last seconds: another write may have the same times.
+        """
+        with file_errors(f"read {self.uri(name)}"), suppress(FileNotFoundError):
+            status = self._file(name).lstat()
+            if time.time_ns() - status.st_mtime_ns > _SAME_TIMES_NS:
+                times = status.st_mtime_ns, status.st_ctime_ns
+                return status.st_dev, status.st_ino, status.st_size, *times
+        return None
+
     def _errors(self, action: str) -> AbstractContextManager[None]:
         return file_errors(action)
 
@@ -199,6 +214,9 @@ class RemoteFolder(_Folder):
             with self._errors(action):
                 self.filesystem.makedirs(target.rpartition("/")[0], exist_ok=True)
                 self.filesystem.put_file(str(local), target)
+
+    def version(self, name: str) -> None:
+        """Return None: object stores have different ways to tell versions of a file."""
 
     def has_content(self) -> bool:
         """Return True if the path is a file or a folder that is not empty."""

@@ -346,6 +346,30 @@ def test_a_whole_file_of_another_size_is_refused_later_too(run: Path) -> None:
             read("ft")
 
 
+def test_a_file_is_compared_once_in_a_session(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file of another collection object is compared again only if its size or times changed."""
+    digests: list[Any] = []
+
+    def count(stream: Any, name: str) -> Any:
+        digests.append(stream)
+        return file_digest(stream, name)
+
+    file_digest = hashlib.file_digest
+    monkeypatch.setattr(hashlib, "file_digest", count)
+    for path in run.rglob("*.parquet"):
+        os.utime(path, ns=(0, 10**18))  # a file of the last seconds is compared each time
+    for way in ("duckdb", "pandas", "duckdb"):
+        OPENERS[way](run)
+    assert len(digests) == len([*run.rglob("*.parquet")])
+    lk.open_collection(run).check_files()
+    assert len(digests) == 2 * len([*run.rglob("*.parquet")])
+    flip(run / PART, 8 * 40)
+    os.utime(run / PART, ns=(0, 10**18))  # the time of writing is as before
+    for way in ("duckdb", "pandas", "dataset"):
+        with pytest.raises(DecodeError, match="is damaged: its SHA-256"):
+            OPENERS[way](run)
+
+
 def test_pages_have_checksums(run: Path) -> None:
     """Damage after the comparison is found where pyarrow reads the page, also in a dataset."""
     collection = lk.open_collection(run)
