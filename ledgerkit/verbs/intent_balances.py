@@ -11,6 +11,7 @@ from ledgerkit.api import rpc
 from ledgerkit.errors import DecodeError, InvalidRequestError, LedgerError
 from ledgerkit.tracing.amount_texts import INTENTS
 from ledgerkit.verbs import readings
+from ledgerkit.verbs.nft_pages import MAX_TOKENS
 
 if TYPE_CHECKING:
     from ledgerkit.api.calls import Call
@@ -49,6 +50,8 @@ class IntentBalances:
             pages = self._pages(open_ids)
             values = self._values({name: ids for name, ids in pages.items() if ids})
             open_ids = [name for name in values if len(pages[name]) == PAGE]
+        for name, _ in self.fetcher.failures:
+            self.balances[name].clear()  # some of the tokens would look like all of them
         return self.balances
 
     def _pages(self, account_ids: Sequence[str]) -> dict[str, list[str]]:
@@ -63,10 +66,13 @@ class IntentBalances:
             try:
                 tokens = rpc.result_json(result, list[dict[str, Any]], _TOKENS)
                 ids = [token.get("token_id") for token in tokens]
-                is_new = self.balances[name].keys().isdisjoint(ids)
-                if not all(isinstance(token_id, str) for token_id in ids) or not is_new:
-                    sentence = "a token without a text token_id, or a token of an earlier page"
-                    raise DecodeError(f"{_TOKENS} returned {sentence}", path="$.result.result")
+                count = len(self.balances[name]) + len(ids)
+                if not all(isinstance(token_id, str) for token_id in ids):
+                    raise _decode_error(_TOKENS, "a token without a text token_id")
+                if len({*self.balances[name], *ids}) < count:
+                    raise _decode_error(_TOKENS, "a token twice")
+                if count > MAX_TOKENS:
+                    raise _decode_error(_TOKENS, f"more than {MAX_TOKENS} tokens")
             except LedgerError as error:
                 self.fetcher.fail(name, error)
             else:
@@ -86,7 +92,7 @@ class IntentBalances:
                 amounts = [readings.integer(text, _BALANCES) for text in texts]
                 if len(amounts) != len(pages[name]):
                     sentence = f"{len(amounts)} balances of {len(pages[name])} tokens"
-                    raise DecodeError(f"{_BALANCES} returned {sentence}", path="$.result.result")
+                    raise _decode_error(_BALANCES, sentence)
                 self.balances[name] |= zip(pages[name], amounts, strict=True)
             except LedgerError as error:
                 self.fetcher.fail(name, error)
@@ -97,3 +103,7 @@ class IntentBalances:
     def _call(self, method_name: str, account_id: str, **args: Any) -> Call[chain.CallResult]:
         json_args = validation.json_args({"account_id": account_id, **args})
         return rpc.call_function(INTENTS, method_name, json_args, self.block)
+
+
+def _decode_error(request: str, sentence: str) -> DecodeError:
+    return DecodeError(f"{request} returned {sentence}", path="$.result.result")

@@ -72,6 +72,8 @@ class Many(Contract):
     def mt_tokens_for_owner(self, account_id: str, from_index: str, limit: int) -> list[Any]:
         if account_id == "grace.near":
             return [{"token_id": "nep171:nft.near:1"}, {"token_id": "nep245:mt.near:a:b"}]
+        if account_id == "victor.near":
+            return [{"token_id": str(number)} for number in range(100_001)]
         numbers = range(int(from_index), min(250, int(from_index) + limit))
         return [{"token_id": f"nep141:t{number}.near"} for number in numbers]
 
@@ -87,8 +89,15 @@ class Broken(Contract):
 
     @view
     def mt_tokens_for_owner(self, account_id: str, from_index: str, limit: int) -> bytes:  # noqa: ARG002 - the standard's arguments
-        names = {"alice.near": '["a"]', "bob.near": '[{"token_id":1}]', "carol.near": "null"}
-        return names.get(account_id, json.dumps([{"token_id": WRAP}] * 100)).encode()
+        names = {
+            "alice.near": '["a"]',
+            "bob.near": '[{"token_id":1}]',
+            "carol.near": "null",
+            "trent.near": '[{"token_id":{}}]',
+            "grace.near": json.dumps([{"token_id": WRAP}] * 2),
+        }
+        page = json.dumps([{"token_id": f"nep141:t{number}.near"} for number in range(100)])
+        return names.get(account_id, page).encode()
 
     @view
     def mt_batch_balance_of(self, account_id: str, token_ids: list[str]) -> bytes:  # noqa: ARG002 - the standard's arguments
@@ -131,12 +140,21 @@ def test_tokens_of_other_standards_have_their_ids():
 
 
 def test_results_that_cannot_be_read_are_failures():
-    """Each account is named; the others are read."""
+    """Each account is named, and what was read before, such as a page that comes twice, is left."""
     connect_to(Broken)
-    names = ["alice.near", "bob.near", "carol.near", "dave.near", "uma.near", "ivan.near"]
-    _, failures = lk.ft(names, intents=True, on_error="collect")
-    assert failures["subject"].tolist() == names
+    people = "alice bob carol dave uma ivan trent grace"
+    names = [f"{name}.near" for name in people.split()]
+    held, failures = lk.ft(names, intents=True, on_error="collect")
+    assert sorted(failures["subject"]) == sorted(names)
     assert failures["error"].unique().tolist() == ["DecodeError"]
+    assert held["held_in"].unique().tolist() == ["wallet"]
+
+
+def test_endless_tokens_are_an_error():
+    """A contract that always has more tokens is not read forever."""
+    connect_to(Many)
+    with pytest.raises(errors.DecodeError, match="more than 100000 tokens"):
+        lk.ft("victor.near", intents=True)
 
 
 def test_a_network_without_the_contract():
