@@ -550,10 +550,10 @@ SCHEMAS: dict[str, tuple[Column, ...]] = {
         ),
         _c("account_id", "str", "account that gave or received; missing if none on NEAR did"),
         _c("given_asset", "str", _INTENT_ASSET),
-        _c("given", "u128", "exact amount that it gave, with the fee", UNITS_BY_ASSET),
+        _c("given", "u128", "exact amount that it gave, with the fee", AMOUNT_UNIT),
         _c("received_asset", "str", _INTENT_ASSET),
-        _c("received", "u128", "exact amount that it received, without the fee", UNITS_BY_ASSET),
-        _c("fee", "u128", "part of the amount that was kept as a fee", UNITS_BY_ASSET),
+        _c("received", "u128", "exact amount that it received, without the fee", AMOUNT_UNIT),
+        _c("fee", "u128", "part of the amount that was kept as a fee", AMOUNT_UNIT),
         _c(
             "counterparty_id",
             "str",

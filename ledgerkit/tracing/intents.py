@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import zip_longest
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
@@ -165,7 +166,7 @@ def _swap(key: _Key, intent: IntentEvent, diffs: Sequence[IntentEvent]) -> Itera
     if max(len(given), len(received)) > 1:
         pairs = [*((side, none) for side in given), *((none, side) for side in received)]
     else:
-        pairs = [(given[0] if given else none, received[0] if received else none)]
+        pairs = [*zip_longest(given, received, fillvalue=none)]  # none for a diff of 0
     for (given_asset, amount), (received_asset, got) in pairs:
         # Source: near/intents, token_diff.rs: a fee is part of what is given, and 0 if not named.
         fee = None if given_asset is None else intent.fees.get(given_asset, 0)

@@ -9,6 +9,7 @@ from typing import Any
 import pandas as pd
 import pytest
 
+from ledgerkit.frames.human import human
 from ledgerkit.reconciling import CAUSES
 from ledgerkit.reconciling.document_entries import ordered_entries
 from ledgerkit.tracing.trace import Trace
@@ -160,6 +161,21 @@ def test_a_diff_with_one_sign_is_no_swap():
         ("one_sided", "x.near", 5, None, "y.near"),
         ("one_sided", "y.near", None, 5, "x.near"),
     ]
+
+
+def test_amounts_are_written_with_separators():
+    """Decimals are unknown here, so that amounts are in the smallest units of their tokens."""
+    trace = logged(diff("x.near", {"nep141:a": "-12500013", "nep141:b": "1"}))
+    texts = human(trace.intents).texts()
+    assert texts[["given", "received", "fee"]].values.tolist() == [
+        ["12,500,013 units", "1 unit", "0 units"]
+    ]
+
+
+def test_a_diff_of_zero_moves_nothing():
+    """It neither gives nor receives: there is no row, and the event is in the other frame."""
+    trace = logged(diff("x.near", {"nep141:a": "0"}), diff("y.near", {}))
+    assert (len(trace.intents), len(trace.events), notes(trace)) == (0, 2, [])
 
 
 def test_the_counterparties_of_a_ring():
