@@ -130,17 +130,26 @@ def _selection_call(lockup_id: str, at: BlockReference) -> Call[Selection]:
     return replace(cast("Call[Selection]", call), read=read, keep=None)
 
 
-def lockup_pools(fetcher: Fetcher, owner_ids: Sequence[str]) -> list[PoolRow]:
-    """List the pools of the lockup contracts of accounts; a contract not read is a failure."""
+def lockup_pools(
+    fetcher: Fetcher, owner_ids: Sequence[str]
+) -> tuple[list[PoolRow], list[str] | None]:
+    """
+    List the pools of the lockup contracts of accounts, and notes on contracts that name none.
+
+    A contract that could not be read is a failure.
+    """
     network, final = fetcher.ledger.network, validation.block_reference("final")
     owned = [(owner, *item) for owner in owner_ids for item in lockup_ids(network, owner).items()]
     selections = read_selections(fetcher.ledger, [row[2] for row in owned], final)
-    contracts = []
+    contracts, notes = [], unknown_lockups(fetcher.ledger) or []
     for (owner_id, source, name), selection in zip(owned, selections, strict=True):
         if isinstance(selection, errors.LedgerError):
             fetcher.fail(owner_id, selection)
         elif selection.status != "no_account":
             contracts.append((owner_id, source, name, selection.pool_id))
+            if selection.status != "ok":
+                lockup = f"the lockup of {owner_id}, {name}, has the status {selection.status}"
+                notes.append(f"{lockup}: a pool that only its contract knows is not read")
     # The indexer also lists pools of earlier selections, which may have kept a balance.
     collector = Fetcher(fetcher.ledger, "collect", fetcher.progress)
     responses = collector.send([rest.staking(name) for *_, name, _ in contracts], "lockups")
@@ -154,7 +163,7 @@ def lockup_pools(fetcher: Fetcher, owner_ids: Sequence[str]) -> list[PoolRow]:
         if pool_id is not None:
             heights.setdefault(pool_id, None)
         rows += [PoolRow(owner_id, name, height, source) for name, height in heights.items()]
-    return rows
+    return rows, notes or None
 
 
 @overload

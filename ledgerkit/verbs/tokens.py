@@ -23,7 +23,6 @@ from ledgerkit.verbs.lockups import (
     lockup_ids,
     lockup_pools,
     lockup_sources,
-    unknown_lockups,
 )
 from ledgerkit.verbs.nft_pages import NftPages
 
@@ -551,20 +550,27 @@ def staking(
         frame = fetcher.frame(fetched, token_frames.staking, "the staking pools")
         return fetcher.result(frame, source)
     rows = token_frames.pool_rows([response for _, response in fetched], extra_pools)
-    rows += lockup_pools(fetcher, [account_id for account_id, _ in fetched])
+    lockup_rows, notes = lockup_pools(fetcher, [account_id for account_id, _ in fetched])
     stakes = [
         stake.replace_status("not_indexed")
         if stake.row.source == "asked" and stake.row.account_id in unknown_ids and stake.total == 0
         else stake
-        for stake in _read_stakes(fetcher, rows)
+        for stake in _read_stakes(fetcher, rows + lockup_rows)
     ]
     if has_tokens:
-        stakes += _liquid_stakes(fetcher, [response for _, response in fetched])
+        # Source: linear-protocol/LiNEAR, contracts/linear/src/view.rs: the contract of a liquid
+        # token can be a pool, too, whose stake is the worth of the account's tokens.
+        as_pools = {
+            stake.row[:2]
+            for stake in stakes
+            if stake.total is not None and stake.row.source in ("indexed", "asked")
+        }
+        responses = [response for _, response in fetched]
+        stakes += [s for s in _liquid_stakes(fetcher, responses) if s.row[:2] not in as_pools]
     order = {account_id: number for number, account_id in enumerate(account_ids)}
     stakes.sort(key=lambda stake: order[stake.row.account_id or ""])
     frame = token_frames.staking_positions(stakes)
-    source += ", view call get_account"
-    return fetcher.result(frame, source, notes=unknown_lockups(fetcher.ledger))
+    return fetcher.result(frame, source + ", view call get_account", notes=notes)
 
 
 def _liquid_stakes(fetcher: Fetcher, responses: Sequence[rest_models.Full]) -> list[Stake]:
@@ -738,8 +744,10 @@ def exposure(
         raise errors.InvalidRequestError.refuse("lockups", lockups, rule)
     fetched = fetcher.fetch({name: rest.full(name) for name in account_ids}, "exposure")
     rows = token_frames.pool_rows([response for _, response in fetched])
+    notes = None
     if lockups:
-        rows += lockup_pools(fetcher, [account_id for account_id, _ in fetched])
+        lockup_rows, notes = lockup_pools(fetcher, [account_id for account_id, _ in fetched])
+        rows += lockup_rows
         _set_pools(fetched, rows)
     stakes = _read_stakes(fetcher, rows) if nonzero else None
     failed = {subject.partition(" in ")[0] for subject, _ in fetcher.failures}
@@ -751,7 +759,6 @@ def exposure(
         if stakes is not None:
             rows = [stake.row for stake in stakes if stake.total != 0]
         frame = token_frames.exposure_lockups(frame, rows)
-    notes = unknown_lockups(fetcher.ledger) if lockups else None
     return fetcher.result(frame, "GET /v1/account/{account_id}/full", notes=notes)
 
 

@@ -343,6 +343,32 @@ def test_all_stakes_of_a_person_have_a_source() -> None:
     assert set(frame["account_id"]) == {PERSON}
 
 
+def test_a_liquid_token_that_is_read_as_a_pool_counts_once() -> None:
+    """LiNEAR's `get_account` is the worth of the tokens; that of a lockup's tokens is its own.
+
+    Source: linear-protocol/LiNEAR, contracts/linear/src/view.rs.
+    """
+    token = "linear-protocol.near"
+    with mainnet(with_stakes()) as ledger:
+        frame = lk.staking(PERSON, pools=[token], progress=False, ledger=ledger)
+    linear = frame[frame["pool_id"] == token]
+    assert rows(linear, "source", "staked") == [("asked", 6), ("venear", 6)]
+
+
+@pytest.mark.parametrize(("selected", "status"), [(NO_METHOD, "broken"), (NO_CODE, "no_contract")])
+def test_stakes_of_a_lockup_that_names_no_pool(selected: Any, status: str) -> None:
+    """What the indexer lists is read, and a note says that there may be more."""
+    handler = with_stakes()
+    handler.views[LOCKUP][SELECTED] = selected
+    with mainnet(handler) as ledger:
+        frame = lk.staking(PERSON, positions=True, progress=False, ledger=ledger)
+        classes = lk.exposure(PERSON, lockups=True, ledger=ledger)
+    assert frame["pool_id"][frame["source"] == "lockup"].tolist() == ["gone.poolv1.near"]
+    reason = "a pool that only its contract knows is not read"
+    note = f"the lockup of {PERSON}, {LOCKUP}, has the status {status}: {reason}"
+    assert frame.attrs["notes"] == classes.attrs["notes"] == [note]
+
+
 def test_an_account_without_any_stake_costs_three_requests() -> None:
     """One request to the indexer, and one for each kind of lockup contract."""
     handler = Mainnet()
