@@ -12,6 +12,7 @@ import msgspec
 
 from ledgerkit import client, json_decoding, prompt_text, remedies, user_warnings, validation
 from ledgerkit._version import __version__
+from ledgerkit.docstrings import docstring_texts
 from ledgerkit.errors import InvalidRequestError, LedgerError, cut
 from ledgerkit.extras import require
 from ledgerkit.frames.human import json_text
@@ -20,7 +21,6 @@ from ledgerkit.reconciling import verbs as statements
 from ledgerkit.redaction import hide
 from ledgerkit.tracing.proof import Proof
 from ledgerkit.units import duration_text
-from ledgerkit.verbs.declaring import docstring_texts
 from ledgerkit.verbs.fetching import provenance
 
 if TYPE_CHECKING:

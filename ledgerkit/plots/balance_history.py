@@ -57,6 +57,7 @@ class _Line(NamedTuple):
         ]
 
 
+@canvas.plot
 def history(
     frame: pd.DataFrame,
     *,
@@ -86,8 +87,6 @@ def history(
     tokens
         For ``ft``: symbols and decimals by contract, typed as ``schema("ft_metadata")``, such as
         the result of ``lk.ft(..., metadata=True)``.
-    ax
-        The axes to draw on; None makes a figure.
     title
         The title; None names the accounts.
 

@@ -10,6 +10,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from ledgerkit import extras
+from ledgerkit.docstrings import F, share
 from ledgerkit.errors import InvalidRequestError
 from ledgerkit.plots import inks, texts
 from ledgerkit.plots.texts import SMALL
@@ -30,6 +31,13 @@ _SIDE_SHARE = 0.6  # share of the axes' width; longer labels are shortened
 # Points of a legend without text: the handle of an entry, and the ends of a line.
 _HANDLE, _LEGEND_ENDS = 3.6 * SMALL, 0.5 * SMALL
 _BACKGROUND: ContextVar[str | None] = ContextVar("background", default=None)
+
+
+def plot(function: F) -> F:
+    """Add to the docstring of a plot what all of them share."""
+    parameters = {"ax": "The axes to draw on; None makes a figure."}
+    error = "If a frame lacks columns, or matplotlib is not installed."
+    return share(function, parameters, {"InvalidRequestError": error})
 
 
 # Axes -----------------------------------------------------------------------------------

@@ -26,6 +26,7 @@ _MIN_LEVEL_HEIGHT = 0.9  # lines of text; lower boxes have no label
 _HATCHES = ("", "//", "||", "\\\\", "xx", "--", "")
 
 
+@canvas.plot
 def gas_icicle(receipts: pd.DataFrame, *, ax: Axes | None = None, title: str | None = None) -> Axes:
     """
     Draw the gas burnt by each contract.
@@ -34,8 +35,6 @@ def gas_icicle(receipts: pd.DataFrame, *, ax: Axes | None = None, title: str | N
     ----------
     receipts
         Typed as ``schema("receipts")``.
-    ax
-        The axes to draw on; None makes a figure.
     title
         The title; None shows the total gas.
 
@@ -46,11 +45,6 @@ def gas_icicle(receipts: pd.DataFrame, *, ax: Axes | None = None, title: str | N
         its children below it. The width without a child is the gas that the receipt itself
         burnt. The contracts that burnt most have colours; refunds are outlines. Executed
         receipts whose gas is unknown, and those too narrow to draw, are counted in a note.
-
-    Raises
-    ------
-    InvalidRequestError
-        If the frame lacks columns, or matplotlib is not installed.
 
     Examples
     --------

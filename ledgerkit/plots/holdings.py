@@ -71,6 +71,7 @@ class _Balance(NamedTuple):
         return ": ".join([*account, *([self.token(limit)] if has_token else [])])
 
 
+@canvas.plot
 def balances(
     ft_frame: pd.DataFrame,
     *,
@@ -87,8 +88,6 @@ def balances(
         Typed as ``schema("ft_metadata")``: the result of ``lk.ft(..., metadata=True)``.
     top
         How many balances to draw, the largest numbers first.
-    ax
-        The axes to draw on; None makes a figure.
     title
         The title; None names the account, or the token if several accounts hold only that one.
 
@@ -99,11 +98,6 @@ def balances(
         own unit, so a larger number is not a larger value. If several accounts hold the same
         single token, there is one dot per account. Zero and unknown balances are listed in a
         note.
-
-    Raises
-    ------
-    InvalidRequestError
-        If the frame lacks columns, or matplotlib is not installed.
 
     Examples
     --------
@@ -206,6 +200,7 @@ class _Bar(NamedTuple):
         return sum(self.parts)
 
 
+@canvas.plot
 def staking(positions: pd.DataFrame, *, ax: Axes | None = None, title: str | None = None) -> Axes:
     """
     Draw stake by pool.
@@ -215,8 +210,6 @@ def staking(positions: pd.DataFrame, *, ax: Axes | None = None, title: str | Non
     positions
         Typed as ``schema("staking_positions")``: the result of
         ``lk.staking(..., positions=True)``.
-    ax
-        The axes to draw on; None makes a figure.
     title
         The title; None shows the total.
 
@@ -226,11 +219,6 @@ def staking(positions: pd.DataFrame, *, ax: Axes | None = None, title: str | Non
         The axes: one bar in NEAR per pool and account, largest first, split into staked,
         unstaked and withdrawable, and unstaked but locked. Beyond twenty bars the smallest are
         not drawn: a note has their number and their sum. Unknown positions are counted, too.
-
-    Raises
-    ------
-    InvalidRequestError
-        If the frame lacks columns, or matplotlib is not installed.
 
     Examples
     --------
@@ -295,6 +283,7 @@ def _draw_stake(ax: Axes, bars: list[_Bar]) -> list[Any]:
 # Exposure classes -----------------------------------------------------------------------
 
 
+@canvas.plot
 def exposure(frame: pd.DataFrame, *, ax: Axes | None = None, title: str | None = None) -> Axes:
     """
     Draw the number of accounts in each staking exposure class.
@@ -303,8 +292,6 @@ def exposure(frame: pd.DataFrame, *, ax: Axes | None = None, title: str | None =
     ----------
     frame
         Typed as ``schema("exposure")``: the result of ``lk.exposure``.
-    ax
-        The axes to draw on; None makes a figure.
     title
         The title; None counts the accounts.
 
@@ -313,11 +300,6 @@ def exposure(frame: pd.DataFrame, *, ax: Axes | None = None, title: str | None =
     ax
         The axes: one bar per class, empty ones too, with its count and share. Accounts that are
         not indexed have a bar of their own.
-
-    Raises
-    ------
-    InvalidRequestError
-        If the frame lacks columns, or matplotlib is not installed.
 
     Examples
     --------
@@ -355,6 +337,7 @@ def exposure(frame: pd.DataFrame, *, ax: Axes | None = None, title: str | None =
 # Concentration --------------------------------------------------------------------------
 
 
+@canvas.plot
 def concentration(
     holders: pd.DataFrame, *, ax: Axes | None = None, title: str | None = None
 ) -> Axes:
@@ -365,8 +348,6 @@ def concentration(
     ----------
     holders
         Typed as ``schema("top_holders")``, of one token or several.
-    ax
-        The axes to draw on; None makes a figure.
     title
         The title; None describes the plot.
 
@@ -377,11 +358,6 @@ def concentration(
         legend shows the Gini coefficient (0 if all balances are equal) and the share of the
         largest holder. Only listed holders with a balance above zero count: a truncated list
         makes a token look more evenly distributed than it is.
-
-    Raises
-    ------
-    InvalidRequestError
-        If the frame lacks columns, or matplotlib is not installed.
 
     Examples
     --------

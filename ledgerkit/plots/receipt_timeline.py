@@ -62,6 +62,7 @@ class _Bar:
     ran: float
 
 
+@canvas.plot
 def timeline(
     receipts: pd.DataFrame,
     edges: pd.DataFrame | None = None,
@@ -78,8 +79,6 @@ def timeline(
         Typed as ``schema("receipts")``.
     edges
         Typed as ``schema("edges")``; adds an arrow per data dependency.
-    ax
-        The axes to draw on; None makes a figure.
     title
         The title; None counts the receipts.
 
@@ -90,11 +89,6 @@ def timeline(
         while it waited, from the block after its parent's. Gaps of more than 5 blocks without
         receipts are shortened and marked. If no height is known, the depth in the receipt tree
         replaces it. Equal receipts share rows, and some are left out, as in `receipt_tree`.
-
-    Raises
-    ------
-    InvalidRequestError
-        If a frame lacks columns, or matplotlib is not installed.
 
     Examples
     --------

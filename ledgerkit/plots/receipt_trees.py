@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from ledgerkit.plots.receipt_rows import Row, Rows
 
 
+@canvas.plot
 def receipt_tree(
     receipts: pd.DataFrame,
     edges: pd.DataFrame | None = None,
@@ -30,8 +31,6 @@ def receipt_tree(
         Typed as ``schema("receipts")``.
     edges
         Typed as ``schema("edges")``; adds an arrow per data dependency.
-    ax
-        The axes to draw on; None makes a figure.
     title
         The title; None counts the receipts.
 
@@ -42,11 +41,6 @@ def receipt_tree(
         siblings with equal subtrees share a row, and labels that do not fit are left out. At
         most 400 rows are drawn, failed receipts and the critical path first; a note counts the
         others.
-
-    Raises
-    ------
-    InvalidRequestError
-        If a frame lacks columns, or matplotlib is not installed.
 
     Examples
     --------

@@ -93,6 +93,7 @@ class _Line(NamedTuple):
         return float("nan") if balance is None else self.unit.number(balance)
 
 
+@canvas.plot
 def statement(
     entries: pd.DataFrame,
     totals: pd.DataFrame | None = None,
@@ -116,8 +117,6 @@ def statement(
         Its gaps, typed as ``schema("statement_gaps")``: each is hatched.
     asset
         The asset to draw, as in the entries; None draws NEAR and the largest others.
-    ax
-        The axes to draw on; None makes a figure.
     title
         The title; None names the account.
 

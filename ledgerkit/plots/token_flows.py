@@ -101,6 +101,7 @@ class _Section:
         return f"{self.unit.symbol} · {name}" if is_known else name
 
 
+@canvas.plot
 def token_flow(
     transfers: pd.DataFrame,
     *,
@@ -123,8 +124,6 @@ def token_flow(
         Symbols and decimals of tokens by contract, typed as ``schema("ft_metadata")``, such as
         the result of ``lk.ft(..., metadata=True)``. Amounts of other tokens are drawn in the
         token's smallest unit. ``Trace.plot("flow")`` passes the trace's tokens.
-    ax
-        The axes to draw on; None makes a figure.
     title
         The title; None counts the flows, which are sums by sender, receiver and kind.
 

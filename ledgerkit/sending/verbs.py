@@ -23,6 +23,7 @@ from typing import (
 )
 
 from ledgerkit import client, validation
+from ledgerkit.docstrings import complete
 from ledgerkit.errors import DecodeError, InvalidRequestError
 from ledgerkit.protocol import (
     AccessKey,
@@ -45,7 +46,7 @@ from ledgerkit.sending.signers import Signer, find_signer, seals_key
 from ledgerkit.sending.signing import Draft, SendOptions, sign_delegate
 from ledgerkit.sending.submission import Submission, recall
 from ledgerkit.transport.settings import positive
-from ledgerkit.verbs.declaring import complete, with_options
+from ledgerkit.verbs.declaring import with_options
 
 if TYPE_CHECKING:
     import pandas as pd

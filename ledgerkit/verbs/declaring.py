@@ -8,16 +8,14 @@ from collections.abc import Callable
 from functools import wraps
 from typing import TYPE_CHECKING, Any, Literal, ParamSpec, Required, TypedDict, TypeVar
 
+from ledgerkit.docstrings import F, share
+
 if TYPE_CHECKING:
     from ledgerkit.ledger import Ledger
 
-F = TypeVar("F", bound=Callable[..., Any])
 P = ParamSpec("P")
 T = TypeVar("T")
 
-_ORDER = ("Parameters", "Returns", "Raises", "Warns", "Notes", "Examples")
-_SECTION = re.compile(r"^(\w+)\n-+\n", re.MULTILINE)
-_ENTRY = re.compile(r"\n(?=\S)")  # the next parameter or error begins here
 _NONE_SENTENCE = re.compile(r"\s+None is [^.]*\.$")
 _MALFORMED = "If an argument is malformed. Nothing is sent."
 _IDS = "One account id or several; duplicates are dropped."
@@ -94,33 +92,26 @@ class Collecting(Options, total=False):
 
 
 def verb(function: F) -> F:
-    """
-    Add the shared parameters and errors to the docstring of a verb.
-
-    Entries that the docstring already has are kept.
-    """
+    """Add the shared parameters and errors to the docstring of a verb."""
     names = inspect.signature(function).parameters
-
-    def add(sections: dict[str, str]) -> None:
-        subject = "an account" if "account_ids" in names else "the response"
-        errors = {"LedgerError": f"If {subject} could not be read."}
-        if names.keys() - {"progress", "ledger"}:
-            errors = {"InvalidRequestError": _MALFORMED} | errors
-        for name, text in errors.items():
-            raised = sections.get("Raises", "")
-            if f"\n{name}\n" not in f"\n{raised}":
-                sections["Raises"] = f"{raised}\n{name}\n    {text}".strip()
-
-    return complete(shared_parameters(function), add)
+    subject = "an account" if "account_ids" in names else "the response"
+    errors = {"LedgerError": f"If {subject} could not be read."}
+    if names.keys() - {"progress", "ledger"}:
+        errors = {"InvalidRequestError": _MALFORMED} | errors
+    return share(function, _parameters(function), errors)
 
 
 def shared_parameters(function: F) -> F:
+    return share(function, _parameters(function), {})
+
+
+def _parameters(function: Callable[..., Any]) -> dict[str, str]:
     names = inspect.signature(function).parameters
-
-    def add(sections: dict[str, str]) -> None:
-        sections["Parameters"] = _parameters(sections.get("Parameters", ""), names)
-
-    return complete(function, add)
+    texts = dict(_PARAMETERS)
+    for name in names.keys() & {"at", "start"}:
+        if names[name].default is not None:
+            texts[name] = _NONE_SENTENCE.sub("", texts[name])
+    return texts
 
 
 def with_options(options: Callable[..., object]) -> Callable[[Callable[P, T]], Callable[P, T]]:
@@ -144,36 +135,3 @@ def with_options(options: Callable[..., object]) -> Callable[[Callable[P, T]], C
         return verb
 
     return declare
-
-
-def docstring_texts(function: Callable[..., Any]) -> dict[str, str]:
-    """Return the summary of a docstring as "", and the descriptions of parameters by name."""
-    summary, *sections = _SECTION.split(inspect.getdoc(function) or "")
-    text = dict(zip(sections[::2], sections[1::2], strict=True)).get("Parameters", "")
-    entries = (entry.partition("\n") for entry in _ENTRY.split(text.strip()))
-    texts = {name: " ".join(lines.replace("``", "").split()) for name, _, lines in entries}
-    return texts | {"": summary.strip().partition("\n")[0]}
-
-
-def complete(function: F, add: Callable[[dict[str, str]], None]) -> F:
-    """Complete the sections of a function's docstring by `add`."""
-    if function.__doc__ is None:  # python -OO
-        return function
-    summary, *parts = _SECTION.split(inspect.cleandoc(function.__doc__))
-    sections = dict(zip(parts[::2], (part.strip("\n") for part in parts[1::2]), strict=True))
-    add(sections)
-    texts = [f"{name}\n{'-' * len(name)}\n{sections[name]}" for name in _ORDER if name in sections]
-    function.__doc__ = "\n\n".join([summary.strip(), *texts])
-    return function
-
-
-def _parameters(text: str, names: Any) -> str:
-    """Return the entries of the parameters, in the order of the signature."""
-    entries = {entry.partition("\n")[0]: entry for entry in _ENTRY.split(text) if entry}
-    by_name = {name: entry for names, entry in entries.items() for name in names.split(", ")}
-    shared = {name: f"{name}\n    {_PARAMETERS[name]}" for name in names if name in _PARAMETERS}
-    for name in shared.keys() & {"at", "start"}:
-        if names[name].default is not None:
-            shared[name] = _NONE_SENTENCE.sub("", shared[name])
-    all_entries = shared | by_name
-    return "\n".join(dict.fromkeys(all_entries[name] for name in names if name in all_entries))

@@ -16,7 +16,7 @@ main(["ft", "alice.near", "--network", "local"])
 with suppress(SystemExit):
     main(["ft", "--help"])
 """
-COMPLETED = {"errors.py", "declaring.py"}  # write docstrings, where there are any
+COMPLETED = {"errors.py", "docstrings.py"}  # write docstrings, where there are any
 
 
 def run(*arguments: str) -> str:
