@@ -82,6 +82,8 @@ def to_excel(
     1    bob.near    454999448234985267100000000
     """
     require("xlsxwriter", "excel", "An Excel file")
+    if not isinstance(frame, pd.DataFrame):
+        raise InvalidRequestError.refuse("frame", frame, "a pandas DataFrame")
     network = str(frame.attrs.get("network", ""))
     default = network if _is_sheet_name(network) else "Sheet1"
     name = default if sheet_name is None else sheet_name

@@ -7,7 +7,9 @@ from contextlib import contextmanager
 from decimal import Decimal
 from os import PathLike
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, Any
+
+import pandas as pd
 
 from ledgerkit import validation
 from ledgerkit.errors import DecodeError, FileError, InvalidRequestError, LedgerError, cut
@@ -16,9 +18,6 @@ from ledgerkit.u128 import arrow, object_columns, planes
 from ledgerkit.u128.array import I129Dtype, U128Dtype
 from ledgerkit.u128.human_units import TEXT
 from ledgerkit.u128.pandas_hooks import STORED_NAMES
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 # The metadata key of a text column that holds large values: its value is the number column's name.
 # The files of a collection have such columns, because all files of a table share one schema.
@@ -49,8 +48,9 @@ def to_arrow(frame: pd.DataFrame) -> Any:
     Raises
     ------
     InvalidRequestError
-        If an amount has 39 digits: ``frame.astype({"balance": "str"})`` keeps them as text. If
-        Arrow has no type for the values of a column, or pyarrow is not installed.
+        If an amount has 39 digits: ``frame.astype({"balance": "str"})`` keeps them as text. If two
+        columns have one name, Arrow has no type for the values of a column, or pyarrow is not
+        installed.
 
     Examples
     --------
@@ -59,7 +59,9 @@ def to_arrow(frame: pd.DataFrame) -> Any:
     >>> table.schema.field("balance").type
     Decimal128Type(decimal128(38, 0))
     """
-    problems = arrow.library().ArrowException, OverflowError
+    if not isinstance(frame, pd.DataFrame):
+        raise InvalidRequestError.refuse("frame", frame, "a pandas DataFrame")
+    problems = arrow.library().ArrowException, OverflowError, ValueError
     try:
         return object_columns.table(frame)
     except problems as error:

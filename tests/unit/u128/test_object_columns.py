@@ -110,6 +110,21 @@ def test_values_without_a_type_are_refused():
         lk.to_arrow(objects([object()]))
     with pytest.raises(InvalidRequestError, match="does not fit an Arrow table"):
         lk.to_arrow(objects([{1: 2**100}]))
+    with pytest.raises(InvalidRequestError, match="Duplicate column names"):
+        lk.to_polars(pd.DataFrame([[1, 2]], columns=["a", "a"]))
+
+
+@pytest.mark.parametrize("frame", [[1], pd.Series([1]), None], ids=["list", "series", "none"])
+def test_what_is_no_frame_is_refused(tmp_path, frame):
+    """Each function names the argument and what would be right."""
+    for write in (
+        lk.to_arrow,
+        lk.to_polars,
+        lambda frame: lk.write_parquet(frame, tmp_path / "x.parquet"),
+        lambda frame: lk.to_excel(frame, tmp_path / "x.xlsx"),
+    ):
+        with pytest.raises(InvalidRequestError, match="expected a pandas DataFrame"):
+            write(frame)
 
 
 @pytest.mark.parametrize("frame", ["entries", "gaps", "totals", "rewards"])
