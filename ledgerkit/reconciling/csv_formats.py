@@ -19,6 +19,8 @@ from ledgerkit.reconciling import frames
 from ledgerkit.reconciling.model import NEAR, unit_asset
 from ledgerkit.reconciling.prices import EXACT, Price, Prices
 from ledgerkit.reconciling.tax_formats import TAX_FORMATS
+from ledgerkit.tracing.token_standards import FUNGIBLE
+from ledgerkit.transport.networks import PRESETS
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -28,6 +30,9 @@ if TYPE_CHECKING:
     from ledgerkit.reconciling.tax_formats import TaxFormat
 
 _MAX_NOTE = 200  # characters
+# veNEAR counts votes, and cannot be transferred.
+# Source: houseofstake/house-of-stake-contracts, `venear-contract/src/token.rs`.
+_VOTES = f"{FUNGIBLE}:{PRESETS['mainnet'].venear_id}"
 
 # The kinds of rows other than moves and trades: causes that tax programs treat specially.
 _KINDS = {
@@ -228,11 +233,11 @@ def _rows(
     A stake is NEAR of the account like its balance: a deposit with a pool is not a disposal, and
     only rewards have rows.
     """
-    last = {entry.tx_hash: index for index, entry in enumerate(entries) if entry.change}
+    last = {entry.tx_hash: index for index, entry in enumerate(entries) if _is_counted(entry)}
     groups: deque[_Group] = deque()
     incomplete: dict[str, _Group] = {}  # by hash
     for index, entry in enumerate(entries):
-        if not entry.change:
+        if not _is_counted(entry):
             continue
         group = incomplete.get(entry.tx_hash or "")
         if group is None:
@@ -248,6 +253,10 @@ def _rows(
         incomplete.pop(entry.tx_hash or "", None)
         while groups and groups[0].is_complete:
             yield from groups.popleft().rows(names)
+
+
+def _is_counted(entry: Entry) -> bool:
+    return entry.change != 0 and entry.asset != _VOTES
 
 
 def _known_time(entry: Entry) -> int:

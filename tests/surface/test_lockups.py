@@ -542,3 +542,15 @@ def test_venear_grows_in_one_gap(person: Any) -> None:
     )
     assert entries["change"].tolist() == [NEAR // 10, 50 * NEAR + first, -10 * NEAR - first]
     assert statement.gaps["missing"].tolist() == [last]
+
+
+@pytest.mark.usefixtures("person")
+def test_votes_are_no_tokens_in_tax_files(tmp_path: Any) -> None:
+    """The NEAR of a new lockup is sent, and buys no veNEAR; nothing else mentions the votes."""
+    with pytest.warns(UserWarning, match="1 gap"):
+        path = lk.statement(PERSON).to_csv(tmp_path / "koinly.csv", format="koinly")
+    table = pd.read_csv(path, dtype=str, keep_default_na=False)
+    assert "VENEAR" not in {*table["Sent Currency"], *table["Received Currency"]}
+    created = table[table["Description"].str.contains("deploy_lockup")]
+    assert created["Sent Amount"].tolist()[0] == "2.1"
+    assert set(created["Received Amount"]) == {""}
