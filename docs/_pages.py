@@ -40,7 +40,6 @@ GROUPS = {
     "ledgerkit.verbs.recordings": "Recording",
     "ledgerkit.frames.build": "Amounts and files",
     "ledgerkit.frames.excel": "Amounts and files",
-    "ledgerkit.frames.polars": "Amounts and files",
     "ledgerkit.frames.human": "Amounts and files",
     "ledgerkit.widgets": "Panels",
     "ledgerkit.plots": "Plots",

@@ -32,7 +32,6 @@ if TYPE_CHECKING:  # `as` marks what is exported, for type checkers
     from ledgerkit.frames.build import schema as schema
     from ledgerkit.frames.excel import to_excel as to_excel
     from ledgerkit.frames.human import human as human
-    from ledgerkit.frames.polars import to_polars as to_polars
     from ledgerkit.ledger import Ledger as Ledger
     from ledgerkit.reconciling.collecting_statements import statements as statements
     from ledgerkit.reconciling.statement import Statement as Statement
@@ -58,6 +57,7 @@ if TYPE_CHECKING:  # `as` marks what is exported, for type checkers
     from ledgerkit.u128.human_units import to_units as to_units
     from ledgerkit.u128.parquet import read_parquet as read_parquet
     from ledgerkit.u128.parquet import to_arrow as to_arrow
+    from ledgerkit.u128.parquet import to_polars as to_polars
     from ledgerkit.u128.parquet import write_parquet as write_parquet
     from ledgerkit.verbs.account_history import account_transactions as account_transactions
     from ledgerkit.verbs.account_history import key_values as key_values
@@ -116,7 +116,6 @@ _HOMES = {
     "frames.build": "schema",
     "frames.excel": "to_excel",
     "frames.human": "human",
-    "frames.polars": "to_polars",
     "ledger": "Ledger",
     "reconciling.collecting_statements": "statements",
     "reconciling.statement": "Statement",
@@ -129,7 +128,7 @@ _HOMES = {
     "tracing.trace": "Trace",
     "transport.settings": "Cache RetryPolicy",
     "u128.human_units": "amount_format from_units to_units",
-    "u128.parquet": "read_parquet to_arrow write_parquet",
+    "u128.parquet": "read_parquet to_arrow to_polars write_parquet",
     "verbs.account_history": "account_transactions key_values transfers_of",
     "verbs.accounts": "accounts accounts_of balance keys snapshot",
     "verbs.activity": "activity",

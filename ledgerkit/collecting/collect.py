@@ -3,29 +3,38 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from os import PathLike
 from typing import TYPE_CHECKING, Any, Unpack, overload
 from urllib.parse import unquote
 
 from ledgerkit import client, validation
+from ledgerkit.api import rest, rpc
 from ledgerkit.collecting import account_sources, manifests
-from ledgerkit.collecting.accounts import VIEWS, AccountReader, call_of
+from ledgerkit.collecting.outcomes import read_each
 from ledgerkit.collecting.resuming import remaining_subjects
 from ledgerkit.collecting.run import Options, Run
-from ledgerkit.errors import InvalidRequestError
-from ledgerkit.frames.collected import INDEXED_VIEWS
+from ledgerkit.errors import InvalidRequestError, LedgerError
+from ledgerkit.frames import accounts as account_frames
+from ledgerkit.frames import arrow_tables
+from ledgerkit.frames import tokens as token_frames
+from ledgerkit.frames.collected import INDEXED_VIEWS, VIEWS
 from ledgerkit.verbs.declaring import shared_parameters, with_options
 from ledgerkit.verbs.tokens import resolve_liquid_tokens
 
 if TYPE_CHECKING:
+    from ledgerkit.api.calls import Call, Surface
     from ledgerkit.collecting.account_sources import Source, Subject
     from ledgerkit.collecting.collection import Collection
     from ledgerkit.collecting.manifests import Commit, Manifest
+    from ledgerkit.collecting.outcomes import Outcome
     from ledgerkit.collecting.plan import Plan
     from ledgerkit.collecting.run import Planning, Running
     from ledgerkit.collecting.storage import Folder
     from ledgerkit.ledger import Ledger
+
+    BuildColumns = Callable[[Sequence[Any]], dict[str, Any]]
 
 
 @overload
@@ -165,7 +174,7 @@ class AccountRun(SourceRun):
         self, source: Source, views: str | Iterable[str], liquid_tokens: Iterable[str] | None
     ) -> None:
         super().__init__(source)
-        self._views = validation.subset_of(views, "views", VIEWS)
+        self._views = validation.subset_of(views, "views", VIEWS["accounts"])
         if "contracts" in self._views and len(self._views) > 1:
             rule = (
                 "contracts alone, in a folder of its own: a node answers it, the indexer the others"
@@ -188,4 +197,68 @@ class AccountRun(SourceRun):
     def request(self, manifest: Manifest) -> tuple[str, int]:
         if "contracts" in manifest.views:
             return "query view_account", 1
-        return f"GET {unquote(call_of(manifest.views)('{account_id}').path)}", 1
+        return f"GET {unquote(_call_of(manifest.views)('{account_id}').path)}", 1
+
+
+# Requests and tables -------------------------------------------------------------------
+
+
+def _view_account(account_id: str) -> Call[Any]:
+    return rpc.view_account(account_id, validation.block_reference(None))
+
+
+# Single views have smaller responses; all other sets of views need the full response.
+_SINGLE_VIEW: dict[tuple[str, ...], Callable[[str], Call[Any]]] = {
+    ("ft",): rest.ft,
+    ("nft",): rest.nft,
+    ("staking",): rest.staking,
+    ("contracts",): _view_account,
+}
+
+
+def _call_of(views: Sequence[str]) -> Callable[[str], Call[Any]]:
+    return _SINGLE_VIEW.get(tuple(views), rest.full)
+
+
+class AccountReader:
+    """A reader of views of accounts; the exposure counts the liquid tokens."""
+
+    noun = "accounts"
+
+    def __init__(self, views: Sequence[str], liquid_tokens: Iterable[str]) -> None:
+        self.surfaces: tuple[Surface, ...] = ("rpc",) if "contracts" in views else ("api",)
+        self._call = _call_of(views)
+        exposure = partial(token_frames.exposure_columns, liquid=frozenset(liquid_tokens))
+        builders: dict[str, BuildColumns] = {**_COLUMNS, "exposure": exposure}
+        self._columns = {view: builders[view] for view in views}
+
+    def read(self, ledger: Ledger, subjects: Iterable[Subject]) -> Iterator[list[Outcome]]:
+        """Request accounts; yield their outcomes in order, a batch at a time."""
+        return read_each(ledger, subjects, self._call)
+
+    def tables(self, outcomes: Sequence[Outcome]) -> dict[str, Any]:
+        pairs = [
+            (subject.text, value)
+            for subject, value in outcomes
+            if value is not None and not isinstance(value, LedgerError)
+        ]
+        # The state of an account on the chain does not repeat the account's id.
+        values = pairs if "contracts" in self._columns else [value for _, value in pairs]
+        return {
+            view: arrow_tables.of_columns(view, columns(values))
+            for view, columns in self._columns.items()
+        }
+
+
+def _nft_columns(views: Sequence[Any]) -> dict[str, Any]:
+    rows = [(v.account_id, v.nfts if hasattr(v, "nfts") else v.tokens) for v in views]
+    return token_frames.nft_columns(rows)
+
+
+_COLUMNS: dict[str, BuildColumns] = {
+    "accounts": account_frames.account_columns,
+    "ft": token_frames.ft_columns,
+    "nft": _nft_columns,
+    "staking": lambda views: token_frames.pool_columns(token_frames.pool_rows(views)),
+    "contracts": account_frames.contract_columns,
+}

@@ -14,13 +14,12 @@ import pandas as pd
 
 from ledgerkit import validation
 from ledgerkit.collecting import storage
-from ledgerkit.collecting.accounts import VIEWS
 from ledgerkit.collecting.collection import Collection
 from ledgerkit.collecting.committed_files import attach
 from ledgerkit.errors import FileError, InvalidRequestError, cut
 from ledgerkit.extras import require
 from ledgerkit.frames import build
-from ledgerkit.frames.collected import ERRORS, SUBJECTS
+from ledgerkit.frames.collected import ERRORS, SUBJECTS, VIEWS
 from ledgerkit.u128 import parquet
 from ledgerkit.u128.array import U128Dtype
 
@@ -190,7 +189,7 @@ def diff(
     0  alice.near  shrank  -2000044636512500000000000
     1    bob.near    grew   2000000000000000000000000
     """
-    validation.one_of(view, "view", VIEWS)
+    validation.one_of(view, "view", VIEWS["accounts"])
     sources = [
         side if isinstance(side, Collection) else storage.folder(side, field)
         for field, side in (("before", before), ("after", after))

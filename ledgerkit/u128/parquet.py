@@ -1,4 +1,4 @@
-"""Conversion between frames with u128 columns and Arrow tables or Parquet files, exact."""
+"""Conversion between frames with u128 columns and Arrow, Polars or Parquet files, exact."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ import pandas as pd
 
 from ledgerkit import validation
 from ledgerkit.errors import DecodeError, FileError, InvalidRequestError, LedgerError, cut
+from ledgerkit.extras import require
 from ledgerkit.files import file_errors
 from ledgerkit.u128 import arrow, object_columns, planes
 from ledgerkit.u128.array import I129Dtype, U128Dtype
@@ -70,6 +71,42 @@ def to_arrow(frame: pd.DataFrame) -> Any:
         sentence = f"the frame does not fit an Arrow table: {reason}"
         remedy = "Convert the column that it names, or write CSV or Excel, which hold all digits."
         raise InvalidRequestError(sentence, field="frame", remedy=remedy) from error
+
+
+def to_polars(frame: pd.DataFrame) -> Any:
+    """
+    Convert a frame to a Polars frame, with exact amounts.
+
+    Parameters
+    ----------
+    frame
+        Any frame, converted as by `to_arrow`: amounts become Decimal(38, 0), times Datetime in
+        UTC, and lists and decoded JSON become JSON text.
+
+    Returns
+    -------
+    frame
+        A `polars.DataFrame` with the same rows. Polars frames have no `attrs`.
+
+    Raises
+    ------
+    InvalidRequestError
+        If an amount has 39 digits: ``frame.astype({"balance": "str"})`` keeps them as text. If
+        Polars has no type for the values of a column, or is not installed.
+
+    Notes
+    -----
+    Sums of all rows are exact or an error. Sums of groups wrap around above 2**127 without an
+    error, which amounts of NEAR never reach.
+
+    Examples
+    --------
+    >>> ledger = lk.connect("local")
+    >>> holders = lk.to_polars(lk.top_holders("gold.near"))
+    >>> holders["balance"].dtype, holders["balance"].sum()
+    (Decimal(precision=38, scale=0), Decimal('485349000000'))
+    """
+    return require("polars", "bulk", "A Polars frame").from_arrow(to_arrow(frame))
 
 
 def write_parquet(frame: pd.DataFrame, path: str | PathLike[str] | IO[bytes]) -> None:

@@ -10,22 +10,31 @@ from ledgerkit import user_warnings, validation
 from ledgerkit.api import calls, rest, rpc
 from ledgerkit.api.models import rest as rest_models
 from ledgerkit.api.models import services as service_models
-from ledgerkit.api.models.block_documents import decode_chunk, decode_document, decode_shard
-from ledgerkit.block_data import block_frames
+from ledgerkit.api.models.block_documents import (
+    Shard,
+    decode_chunk,
+    decode_document,
+    decode_shard,
+    result_of,
+)
 from ledgerkit.errors import NOT_AS_DOCUMENTED, DecodeError, InvalidRequestError, LedgerError
 from ledgerkit.frames import account_history as history_frames
 from ledgerkit.frames import accounts as account_frames
+from ledgerkit.frames import build
 from ledgerkit.frames import chain as chain_frames
 from ledgerkit.frames import tokens as token_frames
 from ledgerkit.frames.collected import DOCUMENT_VIEWS
+from ledgerkit.tracing import actions
+from ledgerkit.tracing.tree import build_forest
 from ledgerkit.verbs import document_kinds
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from ledgerkit.api.models import chain
-    from ledgerkit.api.models.block_documents import BlockDocument, Shard
+    from ledgerkit.api.models.block_documents import BlockDocument
     from ledgerkit.tracing.trace import Trace
+    from ledgerkit.tracing.tree import Forest
     from ledgerkit.verbs.document_kinds import Kind
 
     Reader = Callable[[bytes, Kind | None], pd.DataFrame]
@@ -36,6 +45,10 @@ T = TypeVar("T")
 _ANY_ID, _ANY_HASH = "saved.near", "1" * 32
 _FINAL = validation.block_reference("final")
 _REQUEST = "the request"
+_NOTE = (
+    "a block document has the receipts that ran in one block: what their transactions' other "
+    "blocks have (parent_id, depth, waits_for, subtree_gas, on_critical_path) is unknown"
+)
 
 
 def read_response(source: bytes | str | PathLike[str], view: str) -> pd.DataFrame:
@@ -239,6 +252,56 @@ def _chunks(body: bytes, kind: Kind | None) -> pd.DataFrame:
     return chain_frames.chunks([(None, chunk.header, chunk)])
 
 
+def _shard_chunks(shard: Shard) -> list[tuple[int | None, chain.Chunk]]:
+    """Return the new chunk of a shard, if any, with the height of its block if known."""
+    return [(shard.block_height, shard.chunk.as_node_sends())] if shard.chunk is not None else []
+
+
+def _block_receipts(document: BlockDocument | Shard) -> pd.DataFrame:
+    """Build the receipts frame of the receipts that ran, in the document's order."""
+    forest = _forest(document)
+    chunks = [shard.chunk for shard in _shards(document).values() if shard.chunk is not None]
+    local_ids = {receipt_id for chunk in chunks for receipt_id in chunk.local_ids()}
+    waits = zip(forest.columns["waits_for"], forest.columns["input_data_ids"], strict=True)
+    columns = {
+        **forest.columns,
+        **dict.fromkeys(("depth", "subtree_gas", "on_critical_path"), [None] * len(forest)),
+        "order": forest.outcome_at,
+        "is_local": [receipt_id in local_ids for receipt_id in forest.ids],
+        "waits_for": [None if inputs else producers for producers, inputs in waits],
+    }
+    frame = build.build_frame("receipts", columns)
+    # The trees also have the receipts that were created, and ran in later blocks.
+    frame = frame[frame["order"] >= 0].sort_values("order", ignore_index=True)
+    frame.attrs["notes"] = [_NOTE]
+    return frame
+
+
+def _block_events(document: BlockDocument | Shard) -> pd.DataFrame:
+    """Build the events frame of the receipts that ran, in the document's order."""
+    forest = _forest(document)
+    columns = actions.event_columns(forest, actions.parse_events(forest))
+    ordered = {**forest.columns, "order": forest.outcome_at}
+    frame = build.build_frame("events", actions.with_receipts(columns, ordered))
+    return frame.sort_values(["order", "log_index"], ignore_index=True)
+
+
+def _forest(document: BlockDocument | Shard) -> Forest:
+    return build_forest(
+        [
+            result_of(shard.receipt_execution_outcomes, f"{path}.receipt_execution_outcomes")
+            for path, shard in _shards(document).items()
+        ]
+    )
+
+
+def _shards(document: BlockDocument | Shard) -> dict[str, Shard]:
+    """Return the shards of a document by their paths; a single shard has the path "$"."""
+    if isinstance(document, Shard):
+        return {"$": document}
+    return {f"$.shards[{index}]": shard for index, shard in enumerate(document.shards)}
+
+
 def _trace(body: bytes) -> Trace:
     from ledgerkit.tracing.trace import Trace
 
@@ -268,7 +331,7 @@ _VIEWS: dict[str, Reader] = {
             chain_frames.chunk_rows(document.block, document.chunks())
         ),
         lambda shard: chain_frames.chunks(
-            [(height, chunk.header, chunk) for height, chunk in block_frames.shard_chunks(shard)]
+            [(height, chunk.header, chunk) for height, chunk in _shard_chunks(shard)]
         ),
         _chunks,
     ),
@@ -276,16 +339,14 @@ _VIEWS: dict[str, Reader] = {
         lambda document: chain_frames.transactions(
             [(document.block.header.height, chunk) for chunk in document.chunks()]
         ),
-        lambda shard: chain_frames.transactions(block_frames.shard_chunks(shard)),
+        lambda shard: chain_frames.transactions(_shard_chunks(shard)),
         lambda body, _: chain_frames.transactions([(None, _read_chunk(body))]),
     ),
     "receipts": _block_reader(
-        block_frames.receipts, block_frames.receipts, lambda body, _: _trace(body).receipts
+        _block_receipts, _block_receipts, lambda body, _: _trace(body).receipts
     ),
     "edges": lambda body, _: _trace(body).edges,
-    "events": _block_reader(
-        block_frames.events, block_frames.events, lambda body, _: _trace(body).events
-    ),
+    "events": _block_reader(_block_events, _block_events, lambda body, _: _trace(body).events),
     **{view: _table_of_block(view) for view in DOCUMENT_VIEWS},
     "state": _page_reader(rpc.view_state(_ANY_ID, b"", _FINAL), chain_frames.state),
     "changes": _rpc_reader(rpc.changes("", _FINAL, {}), chain_frames.changes),

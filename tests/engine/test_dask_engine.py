@@ -26,8 +26,8 @@ import ledgerkit as lk
 from ledgerkit import client as ledgers
 from ledgerkit.collecting import dask_engine, manifests, storage
 from ledgerkit.collecting.account_sources import Subject
-from ledgerkit.collecting.accounts import AccountReader
 from ledgerkit.collecting.blocks import BlockReader
+from ledgerkit.collecting.collect import AccountReader
 from ledgerkit.collecting.dask_engine import ClusterLimits, PartWork, Task, TaskLimits
 from ledgerkit.collecting.part_writer import Job
 from ledgerkit.errors import AuthError, FileError, InvalidRequestError, TransportError
