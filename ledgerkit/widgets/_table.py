@@ -37,6 +37,10 @@ _MAX_SENT = 48 * 2**20  # bytes
 _LEADING = {  # columns of each schema that a person looks for, before all others
     "ft": "account_id contract_id balance status",
     "ft_metadata": "account_id contract_id balance status symbol",
+    "ft_intents": "account_id contract_id held_in balance status token_id",
+    "ft_intents_metadata": "account_id contract_id held_in balance status symbol token_id",
+    "intents": "kind account_id given given_asset received received_asset fee counterparty_id "
+    "referral",
     "lockups": "account_id source liquid locked unvested pending deposited staking_pool_id status",
     "staking_positions": "account_id pool_id source staked unstaked can_withdraw status",
     "history": "account_id view contract_id time status balance locked staked unstaked",

@@ -301,6 +301,7 @@ def test_columns_that_a_person_looks_for_come_first():
     assert names == ["account_id", "contract_id", "balance", "status", "last_update_block_height"]
     assert saved(frame, "csv").decode().splitlines()[0] == ",".join(map(str, frame))
     assert set(_table._LEADING) <= set(SCHEMAS)
+    assert {"intents", "ft_intents", "lockups"} <= set(_table._LEADING)
     for schema, leading in _table._LEADING.items():
         assert set(leading.split()) <= {column.name for column in SCHEMAS[schema]}, schema
 
