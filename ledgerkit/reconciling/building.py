@@ -299,7 +299,7 @@ class Builder:
 def _metadata_contract(asset: str) -> str | None:
     # Source: near/intents, defuse/core: token ids are written as `nep141:<contract>`.
     kind, _, contract_id = asset.removeprefix(IN_INTENTS).partition(":")
-    return contract_id if kind == FUNGIBLE else None
+    return contract_id or None if kind == FUNGIBLE else None
 
 
 def _block(point: Point) -> Block:

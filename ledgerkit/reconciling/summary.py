@@ -40,7 +40,7 @@ def sentences(facts: StatementData, n_entries: int, totals: pd.DataFrame) -> lis
     if facts.unfinished:
         unfinished = units.count_text(len(facts.unfinished), "transaction")
         lines.append(f"still running at the end: {unfinished}, of which later changes are missing")
-    return [*lines, *facts.notes]
+    return [*lines, *(cut(note, 2 * _MAX_NOTE) for note in facts.notes)]
 
 
 def _time(block: Block) -> str:

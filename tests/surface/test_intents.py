@@ -10,7 +10,7 @@ import pytest
 
 import ledgerkit as lk
 from ledgerkit import errors
-from ledgerkit.localnet import Contract, World, open_world, view
+from ledgerkit.localnet import Contract, World, call, open_world, view
 from tests.command_line import main
 from tests.surface.test_history import counted
 from tests.surface.test_verbs import rows
@@ -201,6 +201,33 @@ def test_a_statement_names_what_happened_in_intents():
     headlines = statement.by_transaction["headline"].tolist()
     swap = "maria.near swapped 5 wNEAR for 12.5 USDt"
     assert f"intents.near executed intents: {swap}; with 1 other intent." in headlines
+
+
+class Minting(Contract):
+    """A verifier that mints tokens of any id."""
+
+    @call
+    def mint(self, token_id: str) -> None:
+        data = {"owner_id": "bob.near", "token_ids": [token_id], "amounts": ["5"]}
+        self.event("nep245", "1.0.0", "mt_mint", [data])
+
+    @view
+    def mt_balance_of(self, account_id: str, token_id: str) -> str:  # noqa: ARG002 - the standard's arguments
+        return "5"
+
+
+def test_a_statement_with_ids_that_name_no_contract():
+    """An id without a contract has no symbol, and what an id hides is escaped in the text."""
+    world = connect_to(Minting)
+    lk.use_signer("alice.near", world.keys()["alice.near"])
+    for token_id in ("nep141:", "nep141:\u202eno account"):
+        lk.call("intents.near", "mint", {"token_id": token_id}, wait_until="FINAL")
+    statement = lk.statement("bob.near", world.chain.head.height - 20)
+    inside = statement.entries[statement.entries["asset"].str.startswith("nep245:")]
+    assert inside["symbol"].isna().all()
+    assert inside["change"].tolist() == [5, 5]
+    assert "the symbol and decimals of \\u202eno account could not be read" in str(statement)
+    assert "\u202e" not in str(statement)
 
 
 @pytest.mark.usefixtures("ledger")
