@@ -191,8 +191,8 @@ class Builder:
         return rewards
 
     def _other_rewards(self, facts: StatementData, store: EntryStore) -> list[Reward]:
-        ledger, ends = self._ledger, (facts.start, facts.stop)
-        rewards = lockup_rewards(ledger, self._account_id, *ends, progress=self._scope.progress)
+        ledger, ends, progress = self._ledger, (facts.start, facts.stop), self._scope.progress
+        rewards = lockup_rewards(ledger, self._account_id, *ends, self._notes, progress=progress)
         contracts = {f"{FUNGIBLE}:{name}": name for name in ledger.network.liquid_tokens}
         tokens = [name for asset, name in contracts.items() if asset in facts.opening]
         if tokens:

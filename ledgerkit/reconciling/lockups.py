@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from ledgerkit.errors import LedgerError
+from ledgerkit.errors import LedgerError, NotRecordedError
 from ledgerkit.reconciling.listing import available_documents, indexed_entry
 from ledgerkit.reconciling.model import NEAR
 from ledgerkit.reconciling.plan import first_height
@@ -14,7 +14,7 @@ from ledgerkit.reconciling.rewards import listed_pools, read_rewards
 from ledgerkit.reconciling.stakes import pool_test, stake_entries, stake_of_transfer
 from ledgerkit.tracing.trace import Trace
 from ledgerkit.verbs.account_history import selected_transfers, transaction_rows
-from ledgerkit.verbs.lockups import lockup_ids, read_selections
+from ledgerkit.verbs.lockups import lockup_ids, not_recorded, read_selections
 
 if TYPE_CHECKING:
     from ledgerkit.api.models.services import TransferRow
@@ -25,12 +25,22 @@ if TYPE_CHECKING:
 
 
 def lockup_rewards(
-    ledger: Ledger, owner_id: str, start: Block, stop: Block, *, progress: bool = True
+    ledger: Ledger,
+    owner_id: str,
+    start: Block,
+    stop: Block,
+    notes: list[str],
+    *,
+    progress: bool = True,
 ) -> list[Reward]:
-    """Read the rewards of an owner's lockup contracts; none if there is no such contract."""
+    """Read the rewards of an owner's lockup contracts, if any; add notes on what is not known."""
     rewards = []
     for account_id in lockup_ids(ledger.network, owner_id).values():
-        selected = [_select(ledger, account_id, block) for block in (stop, start)]
+        try:
+            selected = [_select(ledger, account_id, block) for block in (stop, start)]
+        except NotRecordedError:
+            notes.append(not_recorded(account_id, owner_id))
+            continue
         if selected[0].status != "no_account":
             pools = [
                 *listed_pools(ledger, account_id),

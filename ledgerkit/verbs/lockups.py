@@ -130,20 +130,27 @@ def _selection_call(lockup_id: str, at: BlockReference) -> Call[Selection]:
     return replace(cast("Call[Selection]", call), read=read, keep=None)
 
 
+def not_recorded(lockup_id: str, owner_id: str) -> str:
+    """Return the note on a lockup contract that is not in a recording of an earlier version."""
+    return f"the recording does not say whether {owner_id} has the lockup {lockup_id}"
+
+
 def lockup_pools(
     fetcher: Fetcher, owner_ids: Sequence[str]
 ) -> tuple[list[PoolRow], list[str] | None]:
     """
     List the pools of the lockup contracts of accounts, and notes on contracts that name none.
 
-    A contract that could not be read is a failure.
+    A contract that could not be read is a failure, but for one that a recording does not have.
     """
     network, final = fetcher.ledger.network, validation.block_reference("final")
     owned = [(owner, *item) for owner in owner_ids for item in lockup_ids(network, owner).items()]
     selections = read_selections(fetcher.ledger, [row[2] for row in owned], final)
     contracts, notes = [], unknown_lockups(fetcher.ledger) or []
     for (owner_id, source, name), selection in zip(owned, selections, strict=True):
-        if isinstance(selection, errors.LedgerError):
+        if isinstance(selection, errors.NotRecordedError):
+            notes.append(not_recorded(name, owner_id))
+        elif isinstance(selection, errors.LedgerError):
             fetcher.fail(owner_id, selection)
         elif selection.status != "no_account":
             contracts.append((owner_id, source, name, selection.pool_id))

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import base58
 import httpx
+import pandas as pd
 import pytest
 
 import ledgerkit as lk
@@ -25,6 +26,7 @@ from tests.lying_services import Hiding
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
 NEAR = 10**24
 KEY = SecretKey.from_text("ed25519:" + base58.b58encode(bytes([9] * 32)).decode())
@@ -178,12 +180,32 @@ def test_rewards_and_flows_add_up_to_the_balance(chain: Chain) -> None:
 def test_a_lockup_contract_is_followed(chain: Chain) -> None:
     """The rewards of the contract at the owner's hash are found, with its own deposit."""
     start, stop = chain.ends()
-    rows = lockups.lockup_rewards(chain.ledger, "alice.near", start, stop)
+    rows = lockups.lockup_rewards(chain.ledger, "alice.near", start, stop, [])
     account_id = lockup_id("alice.near")
     assert rows
     assert {row.account_id for row in rows} == {account_id}
     assert sum(row.reward for row in rows) == chain.total(account_id) - 300 * NEAR
-    assert lockups.lockup_rewards(chain.ledger, "bob.near", start, stop) == []
+    assert lockups.lockup_rewards(chain.ledger, "bob.near", start, stop, []) == []
+
+
+def test_a_recording_without_lockups_has_all_else(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What an earlier version recorded is still answered; the lockups are noted as unknown."""
+    path, note = tmp_path / "case.lk", "the recording does not say whether bob.near has the lockup"
+    with monkeypatch.context() as earlier:
+        earlier.setattr("ledgerkit.verbs.lockups.lockup_sources", lambda _network: {})
+        with lk.connect("local", record=path, make_default=False) as ledger:
+            totals = lk.statement("bob.near", ledger=ledger).totals
+            positions = lk.staking("bob.near", positions=True, ledger=ledger)
+    with lk.connect(path, make_default=False) as ledger:
+        statement = lk.statement("bob.near", ledger=ledger)
+        replayed = lk.staking("bob.near", positions=True, ledger=ledger)
+    pd.testing.assert_frame_equal(statement.totals, totals)
+    pd.testing.assert_frame_equal(replayed, positions)
+    sentence = f"{note} {lockup_id('bob.near')}"
+    assert sentence in repr(statement).splitlines()
+    assert replayed.attrs["notes"] == [sentence]
 
 
 def test_a_lockup_contract_has_the_account_of_its_owner() -> None:
@@ -238,9 +260,9 @@ class Forgetful(LocalTransport):
 def test_the_deposits_of_a_lockup_count_once(chain: Chain, path: str) -> None:
     """Whichever of the two services lacks something, a deposit is no reward, and no loss."""
     ends = chain.ends()
-    expected = lockups.lockup_rewards(chain.ledger, "alice.near", *ends)
+    expected = lockups.lockup_rewards(chain.ledger, "alice.near", *ends, [])
     with lk.connect("local", transport=Forgetful(chain.world, path), make_default=False) as ledger:
-        assert lockups.lockup_rewards(ledger, "alice.near", *ends) == expected != []
+        assert lockups.lockup_rewards(ledger, "alice.near", *ends, []) == expected != []
 
 
 def own_rewards(statement: lk.Statement) -> int:
