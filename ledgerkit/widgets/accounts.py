@@ -86,9 +86,10 @@ class AccountExplorer(Panel):
             lockups, unread = _read_lockups(snapshot.account_id, **collecting)
             errors = pd.concat([errors, unread], ignore_index=True)
         if ledger.network.liquid_tokens:
-            exposure = tokens.exposure(
-                snapshot.account_id, lockups=has_lockups, progress=False, ledger=ledger
+            exposure, unread = tokens.exposure(
+                snapshot.account_id, lockups=has_lockups, **collecting
             )
+            errors = pd.concat([errors, unread]).drop_duplicates(ignore_index=True)
         frames = {"account": state, "ft": ft, "nft": snapshot.nft, "staking": staking}
         is_token = snapshot.account_id in tokens.known_tokens(ledger)
         pages = [Page("Account", _account_card(state, exposure, is_token=is_token))]
@@ -137,8 +138,8 @@ def _read_lockups(
 
 
 def _account_card(state: pd.DataFrame, exposure: pd.DataFrame | None, *, is_token: bool) -> str:
-    exposure_text = "unknown"  # where the network has no known liquid staking tokens
-    if exposure is not None:
+    exposure_text = "unknown"  # where the network has no known liquid staking tokens, or an error
+    if exposure is not None and len(exposure):
         column = "exposure_class" if exposure["status"].iloc[0] == "ok" else "status"
         exposure_text = str(readable(exposure)[column].iloc[0])
     account_id = str(state["account_id"].iloc[0])

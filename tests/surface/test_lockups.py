@@ -414,6 +414,18 @@ def test_exposure_names_its_sources() -> None:
     assert "sources" not in plain
 
 
+def test_a_lockup_that_could_not_be_read_hides_nothing_else() -> None:
+    """The panel of an account lists the error, leaves the exposure unknown, and shows the rest."""
+    handler = with_stakes()
+    handler.views[LOCKUP][SELECTED] = Reply(500)
+    with mainnet(handler) as ledger:
+        panel = lk.widgets.AccountExplorer(PERSON, ledger=ledger).press()
+    assert panel.error is None
+    assert panel.frames["staking"]["source"].unique().tolist() == ["indexed", "venear", "liquid"]
+    assert panel.frames["errors"]["subject"].tolist() == [PERSON, f"{PERSON} in {LOCKUP}"]
+    assert ">unknown</strong>" in panel.static()
+
+
 def test_staking_on_testnet_says_what_is_left_out() -> None:
     """Lockup contracts are not read there, which is a note and not an absence."""
     handler = Mainnet()
