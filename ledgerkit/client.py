@@ -14,14 +14,13 @@ from ledgerkit.errors import InvalidRequestError, cut
 from ledgerkit.files import file_errors
 from ledgerkit.ledger import Description, Ledger, open_like
 from ledgerkit.transport import networks
-from ledgerkit.transport.networks import ApiKey
+from ledgerkit.transport.networks import ApiKey, Network
 from ledgerkit.transport.settings import Cache, RetryPolicy, Settings
 
 if TYPE_CHECKING:
     from ledgerkit.transport.embedded import EmbeddedLedger, World
     from ledgerkit.transport.exchange import Source
     from ledgerkit.transport.httpx_transports import AnyTransport
-    from ledgerkit.transport.networks import Network
     from ledgerkit.transport.recorder import Recorder
     from ledgerkit.transport.replay import Replay
 

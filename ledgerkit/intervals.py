@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING
 
 from ledgerkit import validation
 from ledgerkit.errors import InvalidRequestError
-from ledgerkit.ledger import locate_arguments, newest_block_in_errors
+from ledgerkit.ledger import Ledger, locate_arguments, newest_block_in_errors
 
 if TYPE_CHECKING:
     from ledgerkit.block_search.bisection import Point
-    from ledgerkit.ledger import Ledger
     from ledgerkit.validation import BlockReference
 
     Ends = Mapping[str, BlockReference]  # by argument, without arguments that are None

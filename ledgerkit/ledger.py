@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any, Literal, Never, Self, TypeVar, cast, get_
 
 from ledgerkit import units, user_warnings, validation
 from ledgerkit.api import calls, rpc
-from ledgerkit.api.calls import RestSurface
+from ledgerkit.api.calls import Call, RestSurface
 from ledgerkit.block_search import time_to_height
-from ledgerkit.block_search.bisection import Points
+from ledgerkit.block_search.bisection import Point, Points
 from ledgerkit.errors import (
     InvalidRequestError,
     LedgerError,
@@ -25,17 +25,14 @@ from ledgerkit.errors import (
 from ledgerkit.progress import bar, show_waits
 from ledgerkit.transport import networks
 from ledgerkit.transport.exchange import Source, Transport
-from ledgerkit.transport.settings import count
+from ledgerkit.transport.settings import Settings, count
 
 if TYPE_CHECKING:
-    from ledgerkit.api.calls import Call
-    from ledgerkit.block_search.bisection import Point
     from ledgerkit.transport.disk_cache import DiskCache
     from ledgerkit.transport.embedded import EmbeddedLedger, Faults, World
     from ledgerkit.transport.networks import Network
     from ledgerkit.transport.rate_limit import Limit
     from ledgerkit.transport.replay import Replay
-    from ledgerkit.transport.settings import Settings
     from ledgerkit.validation import BlockReference
 
 T = TypeVar("T")

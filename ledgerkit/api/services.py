@@ -14,7 +14,7 @@ from ledgerkit import json_decoding
 from ledgerkit.api import calls, matching
 from ledgerkit.api.models import chain, rest, services
 from ledgerkit.api.models.block_documents import BlockResponse, decode_document
-from ledgerkit.api.models.transactions import decode_indexed
+from ledgerkit.api.models.transactions import TransactionResponse, decode_indexed
 from ledgerkit.errors import (
     DecodeError,
     UnknownBlockError,
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from msgspec import Raw
 
     from ledgerkit.api.calls import Call
-    from ledgerkit.api.models.transactions import TransactionResponse
 
     Documents = dict[str, TransactionResponse | DecodeError]
 

@@ -11,7 +11,7 @@ import msgspec
 from ledgerkit import client, validation
 from ledgerkit.api import rpc
 from ledgerkit.api.models import chain
-from ledgerkit.archiving.widget_sources import parse_record
+from ledgerkit.archiving.widget_sources import Record, Widget, parse_record
 from ledgerkit.errors import InvalidRequestError, cut
 from ledgerkit.sending import broadcast, verbs
 from ledgerkit.verbs import nft_pages
@@ -20,7 +20,6 @@ from ledgerkit.verbs import tokens as token_verbs
 if TYPE_CHECKING:
     import pandas as pd
 
-    from ledgerkit.archiving.widget_sources import Record, Widget
     from ledgerkit.ledger import Ledger
     from ledgerkit.sending.signers import Signer
     from ledgerkit.sending.submission import Submission

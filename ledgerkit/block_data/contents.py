@@ -12,15 +12,13 @@ from typing import TYPE_CHECKING, NamedTuple
 from ledgerkit.api.models.block_documents import BlockDocument
 from ledgerkit.block_data.headers import Skipped
 from ledgerkit.block_data.protocol_rules import read_rules
-from ledgerkit.block_data.reading import read_documents, read_with_later
-from ledgerkit.block_data.transaction_assembly import TransactionAssembly
+from ledgerkit.block_data.reading import DocumentRead, read_documents, read_with_later
+from ledgerkit.block_data.transaction_assembly import IncludedTransaction, TransactionAssembly
 from ledgerkit.block_data.verified_documents import Headers, read_verified
 from ledgerkit.errors import LedgerError, ProofNotReadyError, TransactionTimeoutError
 
 if TYPE_CHECKING:
     from ledgerkit.block_data.node_documents import Origins
-    from ledgerkit.block_data.reading import DocumentRead
-    from ledgerkit.block_data.transaction_assembly import IncludedTransaction
     from ledgerkit.ledger import Ledger
 
 _MAX_BYTES = 2**26  # in memory, for documents that wait for receipts in later blocks

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pandas import NA
 
-from ledgerkit.api.models.actions import action_rows, deposit_digits, function_call
-from ledgerkit.api.models.transactions import Status
+from ledgerkit.api.models.actions import FunctionCall, action_rows, deposit_digits, function_call
+from ledgerkit.api.models.transactions import Status, WholeOutcome
 from ledgerkit.errors import DecodeError, cut
 from ledgerkit.frames import arrow_tables
 from ledgerkit.tracing.action_fields import decode_args
@@ -26,7 +26,6 @@ from ledgerkit.tracing.tree.outcomes import (
 from ledgerkit.u128 import arrow, object_columns
 
 if TYPE_CHECKING:
-    from ledgerkit.api.models.actions import FunctionCall
     from ledgerkit.api.models.block_documents import (
         BlockDocument,
         ConvertedTransaction,
@@ -34,7 +33,6 @@ if TYPE_CHECKING:
         Execution,
         WholeActionReceipt,
     )
-    from ledgerkit.api.models.transactions import WholeOutcome
 
 _FAILURE = "$..outcome.status.Failure"
 _MAX_GAS = 2**64 - 1

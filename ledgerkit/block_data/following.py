@@ -10,11 +10,10 @@ from typing import TYPE_CHECKING, Any
 from ledgerkit.api import services
 from ledgerkit.api.models.block_documents import BlockDocument, BlockResponse
 from ledgerkit.block_data.headers import source_headers
-from ledgerkit.block_data.reading import ChainOrder, Link, read_documents
+from ledgerkit.block_data.reading import ChainOrder, DocumentRead, Link, read_documents
 from ledgerkit.errors import LedgerError, RateLimitedError, TransportError, UnknownBlockError
 
 if TYPE_CHECKING:
-    from ledgerkit.block_data.reading import DocumentRead
     from ledgerkit.ledger import Ledger
 
 MAX_SILENCE_S = 600.0  # time without a usable response

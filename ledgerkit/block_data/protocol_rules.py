@@ -9,12 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 from ledgerkit import validation
 from ledgerkit.api import rpc
-from ledgerkit.api.models.protocol_rules import rules_of
+from ledgerkit.api.models.protocol_rules import Rules, rules_of
 from ledgerkit.errors import AuthError, DecodeError, LedgerError
 
 if TYPE_CHECKING:
     from ledgerkit.api.models.chain import BlockHeader
-    from ledgerkit.api.models.protocol_rules import Rules
     from ledgerkit.ledger import Ledger
 
 

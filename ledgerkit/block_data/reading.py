@@ -7,7 +7,7 @@ from contextlib import closing
 from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
 
 from ledgerkit.api import services
-from ledgerkit.api.models.block_documents import BlockDocument
+from ledgerkit.api.models.block_documents import BlockDocument, BlockResponse
 from ledgerkit.block_data.archives import HEIGHTS_PER_ARCHIVE, archive_start
 from ledgerkit.block_data.bodies import read_bodies
 from ledgerkit.block_data.headers import Skipped, first_headers_above, source_headers
@@ -22,7 +22,6 @@ from ledgerkit.errors import (
 
 if TYPE_CHECKING:
     from ledgerkit.api.models import chain
-    from ledgerkit.api.models.block_documents import BlockResponse
     from ledgerkit.block_data.bodies import Body
     from ledgerkit.ledger import Ledger
 

@@ -11,17 +11,14 @@ import msgspec
 from ledgerkit import json_decoding
 from ledgerkit.api import matching
 from ledgerkit.api.models.other_kinds import OtherTransaction
-from ledgerkit.api.models.transactions import decode_indexed
+from ledgerkit.api.models.transactions import TransactionResponse, decode_indexed
 from ledgerkit.block_data.headers import Skipped
-from ledgerkit.block_data.reading import read_documents, read_with_later
-from ledgerkit.block_data.transaction_assembly import TransactionAssembly
+from ledgerkit.block_data.reading import DocumentRead, read_documents, read_with_later
+from ledgerkit.block_data.transaction_assembly import IncludedTransaction, TransactionAssembly
 from ledgerkit.errors import LedgerError, UnknownBlockError
 
 if TYPE_CHECKING:
     from ledgerkit.api.models.block_documents import BlockDocument
-    from ledgerkit.api.models.transactions import TransactionResponse
-    from ledgerkit.block_data.reading import DocumentRead
-    from ledgerkit.block_data.transaction_assembly import IncludedTransaction
     from ledgerkit.ledger import Ledger
 
 SOURCES = {"documents": "/v0/block", "indexer_rpc": "EXPERIMENTAL_indexer_block"}

@@ -7,30 +7,26 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ledgerkit.api.models.actions import read_actions
-from ledgerkit.api.models.block_documents import result_of
-from ledgerkit.api.models.transactions import DecodedList, Transaction
+from ledgerkit.api.models.block_documents import ExecutedReceipt, result_of
+from ledgerkit.api.models.transactions import DecodedList, Transaction, TxResult
 from ledgerkit.block_data.protocol_rules import common_rules
 from ledgerkit.frames import arrow_tables
 from ledgerkit.tracing.actions import (
+    Event,
     event_columns,
     parse_events,
     with_receipts,
 )
 from ledgerkit.tracing.gas import ReceiptValues
-from ledgerkit.tracing.intents import intent_columns, list_intents
+from ledgerkit.tracing.intents import IntentMove, intent_columns, list_intents
 from ledgerkit.tracing.transfers import list_transfers, transfer_columns
-from ledgerkit.tracing.tree import build_forest
+from ledgerkit.tracing.tree import Forest, build_forest
 
 if TYPE_CHECKING:
-    from ledgerkit.api.models.block_documents import ExecutedReceipt
     from ledgerkit.api.models.chain import BlockHeader
     from ledgerkit.api.models.protocol_rules import Rules
-    from ledgerkit.api.models.transactions import TxResult
     from ledgerkit.block_data.transaction_assembly import IncludedTransaction
-    from ledgerkit.tracing.actions import Event
-    from ledgerkit.tracing.intents import IntentMove
     from ledgerkit.tracing.token_events import Transfer
-    from ledgerkit.tracing.tree import Forest
 
     Columns = dict[str, Any]
 

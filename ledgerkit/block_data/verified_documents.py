@@ -18,20 +18,17 @@ from typing import TYPE_CHECKING
 
 from ledgerkit import proofs, validation
 from ledgerkit.api import rpc
-from ledgerkit.api.models.block_documents import WholeDocument
-from ledgerkit.api.models.commitments import NO_HASH
+from ledgerkit.api.models.block_documents import Execution, Shard, WholeDocument
+from ledgerkit.api.models.commitments import NO_HASH, Header, Validator, WholeBlock
 from ledgerkit.block_data.headers import Skipped
-from ledgerkit.block_data.reading import read_documents, read_with_later
+from ledgerkit.block_data.reading import DocumentRead, read_documents, read_with_later
 from ledgerkit.errors import DecodeError, LedgerError, ProofError, ProofNotReadyError
 from ledgerkit.proofs.headers import decode_hashes
 from ledgerkit.protocol import borsh
 from ledgerkit.protocol.types import CryptoHash
 
 if TYPE_CHECKING:
-    from ledgerkit.api.models.block_documents import Execution, Shard
     from ledgerkit.api.models.chain import ChunkHeader
-    from ledgerkit.api.models.commitments import Header, Validator, WholeBlock
-    from ledgerkit.block_data.reading import DocumentRead
     from ledgerkit.ledger import Ledger
 
 

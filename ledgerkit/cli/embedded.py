@@ -9,13 +9,12 @@ from typing import TYPE_CHECKING, Any
 from ledgerkit import errors
 from ledgerkit._version import __version__
 from ledgerkit.cli import exit_codes, output
-from ledgerkit.cli.arguments import FLAG, REPEATED, Argument
+from ledgerkit.cli.arguments import FLAG, REPEATED, Argument, Parser
 from ledgerkit.cli.commands import Command
 
 if TYPE_CHECKING:
     import argparse
 
-    from ledgerkit.cli.arguments import Parser
     from ledgerkit.localnet.world import World
 
 _MIN_BLOCK_S, _MAX_BLOCK_S = 0.01, 3600

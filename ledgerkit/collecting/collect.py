@@ -12,9 +12,9 @@ from urllib.parse import unquote
 from ledgerkit import client, validation
 from ledgerkit.api import rest, rpc
 from ledgerkit.collecting import account_sources, manifests
-from ledgerkit.collecting.outcomes import read_each
+from ledgerkit.collecting.outcomes import Outcome, read_each
 from ledgerkit.collecting.resuming import remaining_subjects
-from ledgerkit.collecting.run import Options, Run
+from ledgerkit.collecting.run import Options, Planning, Run, Running
 from ledgerkit.errors import InvalidRequestError, LedgerError
 from ledgerkit.frames import accounts as account_frames
 from ledgerkit.frames import arrow_tables
@@ -28,9 +28,7 @@ if TYPE_CHECKING:
     from ledgerkit.collecting.account_sources import Source, Subject
     from ledgerkit.collecting.collection import Collection
     from ledgerkit.collecting.manifests import Commit, Manifest
-    from ledgerkit.collecting.outcomes import Outcome
     from ledgerkit.collecting.plan import Plan
-    from ledgerkit.collecting.run import Planning, Running
     from ledgerkit.collecting.storage import Folder
     from ledgerkit.ledger import Ledger
 

@@ -13,9 +13,9 @@ from ledgerkit.block_data.archives import HEIGHTS_PER_ARCHIVE
 from ledgerkit.block_data.headers import NodeHeaders, final_header
 from ledgerkit.block_data.reading import LOOK_AHEAD
 from ledgerkit.collecting import manifests
-from ledgerkit.collecting.account_sources import height_subject
+from ledgerkit.collecting.account_sources import Subject, height_subject
 from ledgerkit.collecting.blocks import BlockReader, DocumentReader
-from ledgerkit.collecting.run import Options, Run
+from ledgerkit.collecting.run import Options, Planning, Run, Running
 from ledgerkit.errors import InvalidRequestError
 from ledgerkit.frames import collected
 from ledgerkit.frames.collected import TRACED
@@ -23,11 +23,9 @@ from ledgerkit.verbs.declaring import shared_parameters, with_options
 
 if TYPE_CHECKING:
     from ledgerkit.api.models.chain import BlockHeader
-    from ledgerkit.collecting.account_sources import Subject
     from ledgerkit.collecting.collection import Collection
     from ledgerkit.collecting.manifests import Commit, Manifest
     from ledgerkit.collecting.plan import Plan
-    from ledgerkit.collecting.run import Planning, Running
     from ledgerkit.collecting.storage import Folder
     from ledgerkit.intervals import Ends
     from ledgerkit.ledger import Ledger

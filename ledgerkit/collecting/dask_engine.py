@@ -17,8 +17,8 @@ from ledgerkit import client as ledgers
 from ledgerkit import errors, validation
 from ledgerkit._version import __version__
 from ledgerkit.collecting import manifests, part_writer, resuming
-from ledgerkit.collecting.part_writer import Extent
-from ledgerkit.collecting.storage import LocalFolder
+from ledgerkit.collecting.part_writer import Extent, Job
+from ledgerkit.collecting.storage import Folder, LocalFolder
 from ledgerkit.errors import FileError, InvalidRequestError, LedgerError, TransportError, cut
 from ledgerkit.extras import require
 
@@ -27,8 +27,6 @@ if TYPE_CHECKING:
 
     from ledgerkit.collecting.account_sources import Subject
     from ledgerkit.collecting.manifests import Commit
-    from ledgerkit.collecting.part_writer import Job
-    from ledgerkit.collecting.storage import Folder
     from ledgerkit.ledger import Description, Ledger
 
 _MAX_SUBJECTS = 50_000  # per task: about 2 MB

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from os import PathLike
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -15,16 +15,13 @@ import pandas as pd
 from ledgerkit import validation
 from ledgerkit.collecting import storage
 from ledgerkit.collecting.collection import Collection
-from ledgerkit.collecting.committed_files import attach
+from ledgerkit.collecting.committed_files import CommittedFiles, attach
 from ledgerkit.errors import FileError, InvalidRequestError, cut
 from ledgerkit.extras import require
 from ledgerkit.frames import build
 from ledgerkit.frames.collected import ERRORS, SUBJECTS, VIEWS
 from ledgerkit.u128 import parquet
 from ledgerkit.u128.array import U128Dtype
-
-if TYPE_CHECKING:
-    from ledgerkit.collecting.committed_files import CommittedFiles
 
 _SIDES = ("before", "after")
 # The columns that identify a row together with account_id; rows of NFT collections lack token_id.

@@ -22,7 +22,7 @@ from ledgerkit.block_data.reading import Link
 from ledgerkit.collecting import manifests, resuming, storage
 from ledgerkit.collecting.blocks import DocumentReader, outcome_of
 from ledgerkit.collecting.collect_blocks import blocks_manifest, read_final
-from ledgerkit.collecting.manifests import WAITING
+from ledgerkit.collecting.manifests import WAITING, Commit, Manifest
 from ledgerkit.collecting.part_files import read_table
 from ledgerkit.collecting.part_writer import Job, PartWriter
 from ledgerkit.errors import InvalidRequestError, LedgerError
@@ -31,7 +31,6 @@ from ledgerkit.progress import Line
 from ledgerkit.verbs.declaring import shared_parameters
 
 if TYPE_CHECKING:
-    from ledgerkit.collecting.manifests import Commit, Manifest
     from ledgerkit.collecting.outcomes import Outcome
     from ledgerkit.collecting.storage import Folder
     from ledgerkit.intervals import Ends

@@ -15,7 +15,7 @@ from typing import IO, TYPE_CHECKING, Any
 import msgspec
 
 from ledgerkit.collecting import manifests
-from ledgerkit.collecting.account_sources import Digest
+from ledgerkit.collecting.account_sources import Digest, Subject
 from ledgerkit.collecting.manifests import Commit, File
 from ledgerkit.errors import DecodeError, cut
 from ledgerkit.files import file_errors
@@ -25,7 +25,6 @@ from ledgerkit.u128 import arrow, parquet
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
-    from ledgerkit.collecting.account_sources import Subject
     from ledgerkit.collecting.storage import Folder
 
 _ROW_GROUP = 131_072

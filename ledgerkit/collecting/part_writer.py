@@ -10,16 +10,14 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from ledgerkit.collecting.manifests import FAILED, OK, WAITING
-from ledgerkit.collecting.outcomes import read_outcomes
+from ledgerkit.collecting.manifests import FAILED, OK, WAITING, Commit
+from ledgerkit.collecting.outcomes import Outcome, SubjectReader, read_outcomes
 from ledgerkit.collecting.part_files import Part
 from ledgerkit.errors import DecodeError, InvalidRequestError, LedgerError
 from ledgerkit.frames import arrow_tables, collected
 
 if TYPE_CHECKING:
     from ledgerkit.collecting.account_sources import Subject
-    from ledgerkit.collecting.manifests import Commit
-    from ledgerkit.collecting.outcomes import Outcome, SubjectReader
     from ledgerkit.collecting.storage import Folder
     from ledgerkit.ledger import Ledger
 

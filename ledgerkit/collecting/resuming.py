@@ -11,17 +11,15 @@ import numpy as np
 
 from ledgerkit.collecting import manifests
 from ledgerkit.collecting.account_sources import Digest, Subject
-from ledgerkit.collecting.manifests import FAILED, OK, WAITING
+from ledgerkit.collecting.manifests import FAILED, OK, WAITING, Commit
 from ledgerkit.collecting.outcomes import read_outcomes
 from ledgerkit.collecting.part_files import Part, read_table
-from ledgerkit.collecting.part_writer import in_batches, kind_of, to_tables
+from ledgerkit.collecting.part_writer import Job, in_batches, kind_of, to_tables
 from ledgerkit.errors import DecodeError, InvalidRequestError
 from ledgerkit.frames import collected
 from ledgerkit.u128 import arrow, parquet
 
 if TYPE_CHECKING:
-    from ledgerkit.collecting.manifests import Commit
-    from ledgerkit.collecting.part_writer import Job
     from ledgerkit.ledger import Ledger
 
 

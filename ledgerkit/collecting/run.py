@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypedDict
 from ledgerkit import progress, user_warnings, validation
 from ledgerkit.collecting import dask_engine, manifests, resuming, storage
 from ledgerkit.collecting.collection import Collection
-from ledgerkit.collecting.manifests import FAILED, WAITING
+from ledgerkit.collecting.manifests import FAILED, WAITING, Commit, Manifest
 from ledgerkit.collecting.part_writer import PART_SIZE, Job
 from ledgerkit.collecting.plan import Plan, arrow_types
 from ledgerkit.errors import InvalidRequestError
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
     from ledgerkit.collecting.account_sources import Subject
     from ledgerkit.collecting.dask_engine import Engine
-    from ledgerkit.collecting.manifests import Commit, Manifest
     from ledgerkit.collecting.outcomes import SubjectReader
     from ledgerkit.collecting.storage import Folder
     from ledgerkit.ledger import Ledger

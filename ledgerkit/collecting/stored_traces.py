@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from ledgerkit import validation
-from ledgerkit.api.models.transactions import DISTRIBUTION, decode_indexed
+from ledgerkit.api.models.transactions import DISTRIBUTION, TransactionResponse, decode_indexed
 from ledgerkit.block_data.protocol_rules import rules_by_span
 from ledgerkit.errors import InvalidRequestError, UnknownTransactionError
 from ledgerkit.protocol.actions import KINDS_BY_NAME, is_delegate
@@ -24,7 +24,6 @@ from ledgerkit.verbs.tokens import read_token_facts
 
 if TYPE_CHECKING:
     from ledgerkit.api.models.protocol_rules import Rules
-    from ledgerkit.api.models.transactions import TransactionResponse
     from ledgerkit.collecting.committed_files import CommittedFiles
     from ledgerkit.ledger import Ledger
 

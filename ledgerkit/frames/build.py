@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -14,12 +14,9 @@ import pandas as pd
 from ledgerkit import validation
 from ledgerkit.errors import DecodeError
 from ledgerkit.frames import amounts
-from ledgerkit.frames.schemas import SCHEMAS
+from ledgerkit.frames.schemas import SCHEMAS, Column
 from ledgerkit.u128.array import U128Array
 from ledgerkit.u128.human_units import TEXT
-
-if TYPE_CHECKING:
-    from ledgerkit.frames.schemas import Column
 
 
 def build_frame(

@@ -32,7 +32,7 @@ from ledgerkit.localnet.execution_errors import (
     Json,
     variant,
 )
-from ledgerkit.localnet.fees import Feature
+from ledgerkit.localnet.fees import Feature, Profile
 from ledgerkit.localnet.promises import MAX_INPUT_BYTES, Promise, Yields
 from ledgerkit.localnet.state import State, StateStore, global_name, nonce_key
 from ledgerkit.localnet.vm import Vm
@@ -50,7 +50,6 @@ from ledgerkit.protocol import actions as kinds
 from ledgerkit.protocol.access_keys import GasKey
 
 if TYPE_CHECKING:
-    from ledgerkit.localnet.fees import Profile
     from ledgerkit.localnet.settings import Settings
 
 REGISTRAR = "registrar"  # the only account that may create top-level accounts

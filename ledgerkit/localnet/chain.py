@@ -8,18 +8,16 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from ledgerkit.localnet import commitments, fees
-from ledgerkit.localnet.chain_types import NO_CODE, Block, Change, Chunk, Outcome
+from ledgerkit.localnet.chain_types import NO_CODE, Block, Change, Chunk, Outcome, Proposal
 from ledgerkit.localnet.commitments import MerkleTree, PathItem
 from ledgerkit.localnet.runtime import ShardResult
-from ledgerkit.protocol import CryptoHash, SignedTransaction
+from ledgerkit.protocol import CryptoHash, Signature, SignedTransaction
 from ledgerkit.protocol.borsh import u64
 
 if TYPE_CHECKING:
-    from ledgerkit.localnet.chain_types import Proposal
     from ledgerkit.localnet.epochs import Epochs
     from ledgerkit.localnet.genesis import Genesis
     from ledgerkit.localnet.settings import Settings
-    from ledgerkit.protocol import Signature
 
 # An epoch ends when the final block is this close to its last height, as in nearcore's
 # EpochManager::is_next_block_in_next_epoch.

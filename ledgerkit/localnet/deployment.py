@@ -8,12 +8,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ledgerkit.errors import InvalidRequestError
-from ledgerkit.localnet.chain_types import Failure
+from ledgerkit.localnet.chain_types import Failure, Outcome
 from ledgerkit.localnet.contract_sdk import Contract
 from ledgerkit.protocol import (
     AccountId,
     AddKey,
     CreateAccount,
+    CryptoHash,
     DeployContract,
     SecretKey,
     SignedTransaction,
@@ -23,9 +24,7 @@ from ledgerkit.protocol import (
 from ledgerkit.units import yocto
 
 if TYPE_CHECKING:
-    from ledgerkit.localnet.chain_types import Outcome
     from ledgerkit.localnet.state import State
-    from ledgerkit.protocol import CryptoHash
 
 _MAX_EXAMPLES = 3
 

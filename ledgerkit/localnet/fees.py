@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, NamedTuple
 
+from ledgerkit.protocol import Action, PublicKey
 from ledgerkit.protocol import actions as kinds
 from ledgerkit.protocol.access_keys import (
     FunctionCallPermission,
@@ -14,12 +15,10 @@ from ledgerkit.protocol.access_keys import (
     GasKeyFunctionCall,
     Permission,
 )
-from ledgerkit.protocol.types import AccountId
+from ledgerkit.protocol.types import AccountId, AccountKind
 
 if TYPE_CHECKING:
     from ledgerkit.localnet.settings import ProfileName
-    from ledgerkit.protocol import Action, PublicKey
-    from ledgerkit.protocol.types import AccountKind
 
 TGAS = 10**12
 ML_DSA_VERIFICATION = 100 * 10**9  # gas (nearcore: ml_dsa_65_verification_cost)

@@ -12,7 +12,7 @@ from base64 import b64encode
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from functools import wraps
-from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from ledgerkit.errors import (
     DecodeError,
@@ -32,13 +32,10 @@ from ledgerkit.localnet.rpc import params
 from ledgerkit.localnet.rpc.errors import ParseError
 from ledgerkit.localnet.sandbox import records as state_records
 from ledgerkit.localnet.settings import Settings
-from ledgerkit.localnet.state import StateStore, VersionedTable, nonce_key, split_nonce_key
+from ledgerkit.localnet.state import Journal, StateStore, VersionedTable, nonce_key, split_nonce_key
 from ledgerkit.localnet.world import World
 from ledgerkit.protocol import AccessKey, CryptoHash, PublicKey
 from ledgerkit.protocol.access_keys import GasKey
-
-if TYPE_CHECKING:
-    from ledgerkit.localnet.state import Journal
 
 Read = Callable[[str, Any], Any]  # calls a method of the network's JSON-RPC, returns its result
 P = ParamSpec("P")

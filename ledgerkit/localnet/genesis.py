@@ -10,12 +10,11 @@ from ledgerkit.localnet import fees
 from ledgerkit.localnet.actions import EthereumWallet, key_bytes
 from ledgerkit.localnet.chain_types import ACCOUNT_BYTES, NO_CODE, Account, Proposal
 from ledgerkit.localnet.state import StateStore, nonce_key
-from ledgerkit.protocol import AccessKey, AccountId, CryptoHash, PublicKey
+from ledgerkit.protocol import AccessKey, AccountId, CryptoHash, PublicKey, SecretKey
 from ledgerkit.protocol.access_keys import GasKey
 
 if TYPE_CHECKING:
     from ledgerkit.localnet.contract_sdk import Contract
-    from ledgerkit.protocol import SecretKey
 
 Record = tuple[bytes, bytes]
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import msgspec
 
 from ledgerkit.localnet.block_follower import BlockFollower
-from ledgerkit.localnet.chain_types import Account, ActionReceipt, Block, Failure
+from ledgerkit.localnet.chain_types import Account, ActionReceipt, Block, Change, Failure, Outcome
 from ledgerkit.localnet.contract_sdk import CONTRACTS_BY_HASH, Contract, decode_event, from_json
 from ledgerkit.localnet.contracts.fungible_token import PREFIX, FungibleTokenBase
 from ledgerkit.localnet.contracts.non_fungible_token import NonFungibleToken
@@ -36,7 +36,6 @@ from ledgerkit.units import U128_MAX
 from ledgerkit.validation import is_account_id
 
 if TYPE_CHECKING:
-    from ledgerkit.localnet.chain_types import Change, Outcome
     from ledgerkit.localnet.state import State
     from ledgerkit.localnet.world import World
 

@@ -15,7 +15,7 @@ from msgspec import Struct
 
 from ledgerkit.errors import InvalidRequestError
 from ledgerkit.localnet.execution_errors import HostError
-from ledgerkit.localnet.fees import Feature
+from ledgerkit.localnet.fees import Feature, Fee, Profile
 from ledgerkit.localnet.gas_counter import ACTION, GasCounter
 from ledgerkit.protocol import AccessKey, AccountId, Action, CryptoHash, PublicKey, data_id
 from ledgerkit.protocol import actions as kinds
@@ -29,7 +29,6 @@ from ledgerkit.units import U64_MAX, U128_MAX
 
 if TYPE_CHECKING:
     from ledgerkit.localnet.chain_types import CallContext
-    from ledgerkit.localnet.fees import Fee, Profile
 
 
 # The limits of nearcore (LimitConfig), from the same files as the fees.

@@ -8,12 +8,11 @@ from urllib.parse import unquote
 
 from ledgerkit.errors import InvalidRequestError
 from ledgerkit.localnet.http_messages import JSON_TYPE, HttpResponse, json_response
-from ledgerkit.localnet.indexer import Indexer
+from ledgerkit.localnet.indexer import ContractPairs, Indexer
 from ledgerkit.localnet.settings import SECOND_NS
 from ledgerkit.protocol import AccountId, PublicKey
 
 if TYPE_CHECKING:
-    from ledgerkit.localnet.indexer import ContractPairs
     from ledgerkit.localnet.world import World
 
 Object = dict[str, Any]

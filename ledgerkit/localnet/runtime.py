@@ -31,14 +31,12 @@ from ledgerkit.localnet.chain_types import (
 from ledgerkit.localnet.execution_errors import ActionError
 from ledgerkit.localnet.fees import Feature
 from ledgerkit.localnet.promises import Yields
-from ledgerkit.localnet.state import global_name, nonce_key
-from ledgerkit.protocol import CryptoHash, SignedTransaction, receipt_id_of
+from ledgerkit.localnet.state import StateStore, global_name, nonce_key
+from ledgerkit.protocol import AccessKey, CryptoHash, SignedTransaction, receipt_id_of
 from ledgerkit.protocol.actions import deposits
 
 if TYPE_CHECKING:
     from ledgerkit.localnet.settings import Settings
-    from ledgerkit.localnet.state import StateStore
-    from ledgerkit.protocol import AccessKey
 
 DataKey = tuple[str, CryptoHash]  # the account that data is for, and the data id
 

@@ -15,7 +15,7 @@ from msgspec import Struct, structs
 
 from ledgerkit.localnet import fees
 from ledgerkit.localnet.execution_errors import InvalidTransactionError, variant
-from ledgerkit.localnet.fees import Feature
+from ledgerkit.localnet.fees import Feature, Profile
 from ledgerkit.protocol import (
     AccessKey,
     Action,
@@ -38,7 +38,6 @@ from ledgerkit.validation import is_account_id
 
 if TYPE_CHECKING:
     from ledgerkit.localnet.chain_types import Account
-    from ledgerkit.localnet.fees import Profile
     from ledgerkit.localnet.settings import Settings
     from ledgerkit.localnet.state import State
 

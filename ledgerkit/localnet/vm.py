@@ -15,12 +15,11 @@ from typing import TYPE_CHECKING, Never
 from ledgerkit.localnet import fees
 from ledgerkit.localnet.execution_errors import HostError, PanicError
 from ledgerkit.localnet.gas_counter import ACTION, HOST, INSTRUCTIONS
-from ledgerkit.localnet.promises import PromiseHost
+from ledgerkit.localnet.promises import Promise, PromiseHost, Yields
 from ledgerkit.protocol.limits import MAX_KEY_BYTES, MAX_VALUE_BYTES
 
 if TYPE_CHECKING:
     from ledgerkit.localnet.chain_types import CallContext
-    from ledgerkit.localnet.promises import Promise, Yields
     from ledgerkit.localnet.state import State
     from ledgerkit.protocol import PublicKey
 

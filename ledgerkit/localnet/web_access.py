@@ -11,15 +11,11 @@ from __future__ import annotations
 import ipaddress
 import re
 from collections.abc import Collection
-from typing import TYPE_CHECKING
 
 from msgspec import structs
 
 from ledgerkit.errors import InvalidRequestError
-from ledgerkit.localnet.http_messages import HttpResponse, text_response
-
-if TYPE_CHECKING:
-    from ledgerkit.localnet.http_messages import HttpRequest
+from ledgerkit.localnet.http_messages import HttpRequest, HttpResponse, text_response
 
 _HOST = re.compile(r"(\[[0-9a-f:.]+\]|[a-z0-9._-]+)(:\d*)?", re.IGNORECASE)
 _ORIGIN = re.compile(r"\*|null|[a-z][a-z0-9+.-]*://[^\s/]+", re.IGNORECASE)

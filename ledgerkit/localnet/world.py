@@ -36,7 +36,7 @@ from ledgerkit.localnet.chain_types import (
     Receipt,
     TransactionRecord,
 )
-from ledgerkit.localnet.contract_sdk import run_code
+from ledgerkit.localnet.contract_sdk import Contract, run_code
 from ledgerkit.localnet.deployment import check_deployed, deployment
 from ledgerkit.localnet.epochs import Epochs
 from ledgerkit.localnet.execution_errors import CallError, CodeError, InvalidTransactionError
@@ -45,6 +45,7 @@ from ledgerkit.localnet.promises import Promise
 from ledgerkit.localnet.runtime import Runtime, ShardResult
 from ledgerkit.localnet.vm import Vm
 from ledgerkit.protocol import (
+    AccessKey,
     Action,
     CryptoHash,
     FullAccess,
@@ -57,11 +58,9 @@ from ledgerkit.protocol.access_keys import GasKey
 from ledgerkit.protocol.actions import deposits
 
 if TYPE_CHECKING:
-    from ledgerkit.localnet.contract_sdk import Contract
     from ledgerkit.localnet.genesis import Genesis
     from ledgerkit.localnet.settings import Settings
     from ledgerkit.localnet.state import State
-    from ledgerkit.protocol import AccessKey
 
 _MAX_CONVERSION_GAS = fees.CHUNK_GAS // 2  # per chunk, to leave gas for receipts
 _SIGNATURE_BYTES = {"ed25519": 64, "secp256k1": 65}

@@ -12,17 +12,14 @@ to BlockHeaderInnerRestV6, and BlockHeader::compute_hash.
 from __future__ import annotations
 
 from hashlib import sha256
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
-from ledgerkit.api.models.commitments import NO_HASH
+from ledgerkit.api.models.commitments import NO_HASH, Header, LiteHeader, Validator
 from ledgerkit.errors import InvalidRequestError, ProofError
 from ledgerkit.proofs import base58_hashes
 from ledgerkit.proofs.merkle import combine
 from ledgerkit.protocol import borsh
 from ledgerkit.protocol.types import Balance, PublicKey, Signature
-
-if TYPE_CHECKING:
-    from ledgerkit.api.models.commitments import Header, LiteHeader, Validator
 
 _ABSENT, _PRESENT = b"\0", b"\1"
 

@@ -14,9 +14,9 @@ from ledgerkit.collecting import account_sources, manifests
 from ledgerkit.collecting.collect import SourceRun
 from ledgerkit.collecting.outcomes import Outcome
 from ledgerkit.collecting.run import Options
-from ledgerkit.errors import InvalidRequestError, LedgerError
+from ledgerkit.errors import InvalidRequestError, LedgerError, TransactionTimeoutError
 from ledgerkit.frames import arrow_tables, collected
-from ledgerkit.ledger import locate_arguments
+from ledgerkit.ledger import Ledger, locate_arguments
 from ledgerkit.reconciling import frames
 from ledgerkit.reconciling.building import Builder
 from ledgerkit.reconciling.plan import Scope, block_before, locate_ends
@@ -32,9 +32,7 @@ if TYPE_CHECKING:
     from ledgerkit.collecting.collection import Collection
     from ledgerkit.collecting.manifests import Manifest
     from ledgerkit.collecting.storage import Folder
-    from ledgerkit.errors import TransactionTimeoutError
     from ledgerkit.intervals import Ends
-    from ledgerkit.ledger import Ledger
     from ledgerkit.validation import BlockReference
 
 _VIEWS = collected.VIEWS["statements"]

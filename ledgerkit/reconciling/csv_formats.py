@@ -16,9 +16,9 @@ from ledgerkit.files import replacing
 from ledgerkit.frames.csv_text import csv_text
 from ledgerkit.protocol.limits import MAX_ACTIONS
 from ledgerkit.reconciling import frames
-from ledgerkit.reconciling.model import NEAR, unit_asset
+from ledgerkit.reconciling.model import NEAR, Entry, StatementData, Token, unit_asset
 from ledgerkit.reconciling.prices import EXACT, Price, Prices
-from ledgerkit.reconciling.tax_formats import TAX_FORMATS
+from ledgerkit.reconciling.tax_formats import TAX_FORMATS, TaxFormat
 from ledgerkit.tracing.token_standards import FUNGIBLE
 from ledgerkit.transport.networks import PRESETS
 
@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from ledgerkit.reconciling.entry_store import EntryStore
-    from ledgerkit.reconciling.model import Entry, StatementData, Token
-    from ledgerkit.reconciling.tax_formats import TaxFormat
 
 _MAX_NOTE = 200  # characters
 # veNEAR counts votes, and cannot be transferred.

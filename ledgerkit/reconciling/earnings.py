@@ -9,12 +9,11 @@ from typing import TYPE_CHECKING
 
 from ledgerkit import units
 from ledgerkit.errors import cut
-from ledgerkit.reconciling.model import NEAR, STAKE
+from ledgerkit.reconciling.model import NEAR, STAKE, Reward, StatementData
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from ledgerkit.reconciling.model import Reward, StatementData
 
 _DIGITS = 3
 _MAX_POOLS = 10

@@ -27,12 +27,11 @@ from ledgerkit.block_data.headers import Skipped
 from ledgerkit.block_data.reading import read_document
 from ledgerkit.errors import DecodeError, LedgerError
 from ledgerkit.frames import amounts
-from ledgerkit.reconciling.model import GAS_KEY, NEAR, Entry
+from ledgerkit.reconciling.model import GAS_KEY, NEAR, Entry, Gap
 
 if TYPE_CHECKING:
     from ledgerkit.api.models.chain import Changes
     from ledgerkit.ledger import Ledger
-    from ledgerkit.reconciling.model import Gap
     from ledgerkit.reconciling.reconcile import BalanceReader
 
 _VALIDATOR_CAUSE = "validator_accounts_update"

@@ -14,19 +14,16 @@ from itertools import takewhile
 from typing import TYPE_CHECKING
 
 from ledgerkit.errors import InvalidRequestError
-from ledgerkit.ledger import locate_arguments
+from ledgerkit.ledger import Ledger, locate_arguments
 from ledgerkit.reconciling.building import Builder
-from ledgerkit.reconciling.listing import available_documents
-from ledgerkit.reconciling.model import STAKE
+from ledgerkit.reconciling.listing import ListedTx, available_documents
+from ledgerkit.reconciling.model import STAKE, Entry, StatementData
 from ledgerkit.reconciling.plan import Scope
 
 if TYPE_CHECKING:
     from ledgerkit.block_search.bisection import Point
-    from ledgerkit.ledger import Ledger
     from ledgerkit.reconciling.document_entries import DocumentEntries
     from ledgerkit.reconciling.entry_store import EntryStore
-    from ledgerkit.reconciling.listing import ListedTx
-    from ledgerkit.reconciling.model import Entry, StatementData
     from ledgerkit.reconciling.statement import Statement
 
 _RECENT = 1_000  # blocks by which the services may have been behind

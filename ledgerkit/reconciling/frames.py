@@ -13,13 +13,12 @@ from pandas import NA
 from ledgerkit import units
 from ledgerkit.frames import amounts, build
 from ledgerkit.frames.schemas import SCHEMAS
-from ledgerkit.reconciling.model import NEAR, Gap, Token, unit_asset
+from ledgerkit.reconciling.model import NEAR, Entry, Evidence, Gap, StatementData, Token, unit_asset
 from ledgerkit.units import U128_MAX
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from ledgerkit.reconciling.model import Entry, Evidence, StatementData
 
 T = TypeVar("T")
 

@@ -7,7 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from ledgerkit import validation
-from ledgerkit.reconciling.rewards import Holding, compute_rewards, read_at_epochs
+from ledgerkit.reconciling.rewards import Holding, StakeReading, compute_rewards, read_at_epochs
 from ledgerkit.tracing.token_standards import FUNGIBLE
 from ledgerkit.verbs.readings import (
     ONE_TOKEN,
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from ledgerkit.api.models import chain
     from ledgerkit.ledger import Ledger
     from ledgerkit.reconciling.model import Block, Entry, Gap, Reward
-    from ledgerkit.reconciling.rewards import StakeReading
 
 
 def liquid_gains(  # noqa: PLR0917 - an account and a period, as everywhere

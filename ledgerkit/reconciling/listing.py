@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from ledgerkit.block_data.transaction_documents import stream_documents
 from ledgerkit.errors import LedgerError, UnknownTransactionError
-from ledgerkit.ledger import locate_arguments
+from ledgerkit.ledger import Ledger, locate_arguments
 from ledgerkit.progress import bar
 from ledgerkit.reconciling import rewards
 from ledgerkit.reconciling.balances import is_asset
 from ledgerkit.reconciling.model import NEAR, STAKE, Entry
-from ledgerkit.reconciling.plan import PART, block_before, first_height
+from ledgerkit.reconciling.plan import PART, Scope, block_before, first_height
 from ledgerkit.reconciling.transfer_values import TransferValues
 from ledgerkit.tracing.tree.frame_columns import SYSTEM
 from ledgerkit.verbs.account_history import selected_transfers, transaction_rows
@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from ledgerkit.api.models.services import TransferRow
     from ledgerkit.api.models.transactions import TransactionResponse
     from ledgerkit.block_search.bisection import Point
-    from ledgerkit.ledger import Ledger
-    from ledgerkit.reconciling.plan import Scope
     from ledgerkit.reconciling.reconcile import BalanceReader
 
 _LATEST_ARRIVAL_NS = 10 * 10**9  # NEAR that left in the last block arrives in a later one

@@ -7,21 +7,19 @@ from typing import TYPE_CHECKING
 
 from ledgerkit.errors import LedgerError, NotRecordedError
 from ledgerkit.reconciling.listing import available_documents, indexed_entry
-from ledgerkit.reconciling.model import NEAR
+from ledgerkit.reconciling.model import NEAR, Block, Entry, Reward
 from ledgerkit.reconciling.plan import first_height
 from ledgerkit.reconciling.reconcile import BalanceReader
 from ledgerkit.reconciling.rewards import listed_pools, read_rewards
 from ledgerkit.reconciling.stakes import pool_test, stake_entries, stake_of_transfer
 from ledgerkit.tracing.trace import Trace
 from ledgerkit.verbs.account_history import selected_transfers, transaction_rows
-from ledgerkit.verbs.lockups import lockup_ids, not_recorded, read_selections
+from ledgerkit.verbs.lockups import Selection, lockup_ids, not_recorded, read_selections
 
 if TYPE_CHECKING:
     from ledgerkit.api.models.services import TransferRow
     from ledgerkit.ledger import Ledger
-    from ledgerkit.reconciling.model import Block, Entry, Reward
     from ledgerkit.reconciling.stakes import PoolTest
-    from ledgerkit.verbs.lockups import Selection
 
 
 def lockup_rewards(

@@ -13,14 +13,13 @@ from ledgerkit.api.models.commitments import NO_HASH
 from ledgerkit.block_search.bisection import Point
 from ledgerkit.errors import InvalidRequestError, LedgerError, UnknownBlockError
 from ledgerkit.frames.human import plain_text
-from ledgerkit.ledger import locate_arguments
+from ledgerkit.ledger import Ledger, locate_arguments
 from ledgerkit.reconciling.model import NEAR
 from ledgerkit.units import count_text, duration_text
 
 if TYPE_CHECKING:
     from ledgerkit.api.calls import Surface
     from ledgerkit.intervals import Ends
-    from ledgerkit.ledger import Ledger
     from ledgerkit.transport.rate_limit import Limit
 
 PART = 500  # transactions whose transfers are read page by page, at the same time as other parts

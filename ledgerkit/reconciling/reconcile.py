@@ -17,13 +17,12 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from ledgerkit.errors import LedgerError
 from ledgerkit.reconciling.balances import read_balances
-from ledgerkit.reconciling.model import Gap
+from ledgerkit.reconciling.model import Entry, Gap
 from ledgerkit.tracing.token_standards import FUNGIBLE
 
 if TYPE_CHECKING:
     from ledgerkit.block_search.bisection import Point
     from ledgerkit.ledger import Ledger
-    from ledgerkit.reconciling.model import Entry
 
 _MAX_READINGS = 50_000
 _TOO_MANY = f"not searched further after {_MAX_READINGS:,} readings"

@@ -26,9 +26,9 @@ from ledgerkit import validation
 from ledgerkit.api import rest, rpc
 from ledgerkit.block_data.epoch_starts import epoch_starts
 from ledgerkit.frames.build import build_frame, columns_of
-from ledgerkit.reconciling.model import STAKE, Entry, Reward
-from ledgerkit.reconciling.pool_growth import read_pool_growth
-from ledgerkit.reconciling.reconcile import Sums, find_gaps
+from ledgerkit.reconciling.model import STAKE, Block, Entry, Reward
+from ledgerkit.reconciling.pool_growth import PoolGrowth, read_pool_growth
+from ledgerkit.reconciling.reconcile import BalanceReader, Sums, find_gaps
 from ledgerkit.verbs.readings import stake_call
 
 if TYPE_CHECKING:
@@ -36,9 +36,6 @@ if TYPE_CHECKING:
 
     from ledgerkit.api.models import chain
     from ledgerkit.ledger import Ledger
-    from ledgerkit.reconciling.model import Block
-    from ledgerkit.reconciling.pool_growth import PoolGrowth
-    from ledgerkit.reconciling.reconcile import BalanceReader
     from ledgerkit.validation import BlockReference
 
     ReadHoldings = Callable[[Sequence[chain.BlockHeader]], list["Holding | None"]]

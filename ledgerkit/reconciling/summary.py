@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pandas as pd
 
 from ledgerkit import cards, units
 from ledgerkit.errors import cut
 from ledgerkit.frames.human import plain_text
 from ledgerkit.reconciling import earnings
-from ledgerkit.reconciling.model import NEAR
-
-if TYPE_CHECKING:
-    from ledgerkit.reconciling.model import Block, StatementData
+from ledgerkit.reconciling.model import NEAR, Block, StatementData
 
 _MAX_LINES = 10  # assets, and gaps
 _MAX_NOTE = 200  # characters

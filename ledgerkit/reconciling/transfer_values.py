@@ -11,11 +11,10 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
 from ledgerkit import units
-from ledgerkit.reconciling.model import NEAR
+from ledgerkit.reconciling.model import NEAR, Entry
 
 if TYPE_CHECKING:
     from ledgerkit.api.models.services import TransferRow
-    from ledgerkit.reconciling.model import Entry
 
 
 class _Key(NamedTuple):

@@ -9,13 +9,12 @@ from ledgerkit import client, intervals, validation
 from ledgerkit.errors import InvalidRequestError
 from ledgerkit.reconciling.balances import check_assets
 from ledgerkit.reconciling.building import Builder
-from ledgerkit.reconciling.plan import Scope, locate_ends, plan_statement
+from ledgerkit.reconciling.plan import Scope, StatementPlan, locate_ends, plan_statement
 from ledgerkit.reconciling.statement import Statement
 from ledgerkit.verbs.declaring import shared_parameters
 
 if TYPE_CHECKING:
     from ledgerkit.ledger import Ledger
-    from ledgerkit.reconciling.plan import StatementPlan
 
 
 @overload

@@ -9,11 +9,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from ledgerkit import units, user_warnings, validation
 from ledgerkit.errors import InvalidRequestError
 from ledgerkit.protocol import (
+    AccessKey,
     AccountId,
     Action,
     AddKey,
@@ -25,6 +26,7 @@ from ledgerkit.protocol import (
     FunctionCallPermission,
     GasKeyFunctionCall,
     Stake,
+    Transaction,
     UseGlobalContract,
     limits,
 )
@@ -32,9 +34,6 @@ from ledgerkit.protocol.access_keys import GasKey
 from ledgerkit.protocol.actions import SignedDelegate, action_list, attached_gas, deposits
 from ledgerkit.protocol.types import SIGNATURE_BYTES
 from ledgerkit.units import U128_MAX, gas_text
-
-if TYPE_CHECKING:
-    from ledgerkit.protocol import AccessKey, Transaction
 
 _LEAST_PLAIN = 10**15  # yoctoNEAR, a billionth of a NEAR
 _LEAST_PLAIN_GAS = 10**9  # a thousandth of a Tgas, with which no call runs

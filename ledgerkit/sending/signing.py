@@ -16,7 +16,7 @@ from msgspec import Struct
 
 from ledgerkit import user_warnings, validation
 from ledgerkit.api import calls, rpc
-from ledgerkit.api.models.chain import AccessKey
+from ledgerkit.api.models.chain import AccessKey, Account
 from ledgerkit.errors import (
     DecodeError,
     InvalidRequestError,
@@ -31,16 +31,18 @@ from ledgerkit.errors import (
 from ledgerkit.frames import build
 from ledgerkit.frames.accounts import permission_fields, spendable
 from ledgerkit.protocol import (
+    Action,
     CryptoHash,
     Delegate,
     DelegateAction,
     DeleteAccount,
+    SignedTransaction,
     Transaction,
 )
 from ledgerkit.protocol.actions import attached_gas, deposits
 from ledgerkit.sending import arguments, broadcast, fees, nonces
 from ledgerkit.sending.lifecycle import Tracker
-from ledgerkit.sending.nonces import Anchor
+from ledgerkit.sending.nonces import Anchor, NonceQueue
 from ledgerkit.sending.submission import Submission, remember, wait_for_level
 from ledgerkit.tracing.action_fields import parse_amount
 from ledgerkit.units import near_text
@@ -50,10 +52,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from ledgerkit.api.calls import Call
-    from ledgerkit.api.models.chain import Account
     from ledgerkit.ledger import Ledger
-    from ledgerkit.protocol import Action, SignedTransaction
-    from ledgerkit.sending.nonces import NonceQueue
     from ledgerkit.sending.signers import Signer
 
 MAINNET = "mainnet"

@@ -21,7 +21,7 @@ import msgspec
 
 from ledgerkit import cards, validation
 from ledgerkit.api import chain_errors, rpc
-from ledgerkit.api.models.transactions import Status, decode_member
+from ledgerkit.api.models.transactions import Status, TransactionResponse, decode_member
 from ledgerkit.block_data.headers import headers_by_hash
 from ledgerkit.errors import DecodeError, LedgerError, UnknownTransactionError
 from ledgerkit.frames import build
@@ -38,7 +38,6 @@ from ledgerkit.visible_text import html_text
 if TYPE_CHECKING:
     import pandas as pd
 
-    from ledgerkit.api.models.transactions import TransactionResponse
     from ledgerkit.ledger import Ledger
     from ledgerkit.protocol import SignedTransaction
 

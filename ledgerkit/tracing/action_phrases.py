@@ -14,13 +14,11 @@ from ledgerkit.api.models.actions import action_name, delegate_action, function_
 from ledgerkit.protocol import DeployContract, UseGlobalContract
 from ledgerkit.tracing.action_fields import decode_args, deposit
 from ledgerkit.tracing.actions import action_details
-from ledgerkit.tracing.amount_texts import NEAR, plain
-from ledgerkit.tracing.transaction_data import account
+from ledgerkit.tracing.amount_texts import NEAR, AmountTexts, plain
+from ledgerkit.tracing.transaction_data import Request, account
 
 if TYPE_CHECKING:
     from ledgerkit.api.models.actions import Action, FunctionCall
-    from ledgerkit.tracing.amount_texts import AmountTexts
-    from ledgerkit.tracing.transaction_data import Request
 
 _MAX_ACTIONS = 3
 _MAX_LISTED = 4

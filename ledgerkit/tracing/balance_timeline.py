@@ -21,13 +21,12 @@ from ledgerkit.api.models.actions import function_calls
 from ledgerkit.tracing.actions import SUCCEEDED
 from ledgerkit.tracing.amount_texts import IN_INTENTS, NEAR
 from ledgerkit.tracing.intent_events import TRANSFER
-from ledgerkit.tracing.intents import SWAP
+from ledgerkit.tracing.intents import SWAP, IntentMove
 from ledgerkit.tracing.transfers import gas_key_asset
 from ledgerkit.tracing.tree.frame_columns import SYSTEM
 
 if TYPE_CHECKING:
     from ledgerkit.tracing.gas import ReceiptValues
-    from ledgerkit.tracing.intents import IntentMove
     from ledgerkit.tracing.token_events import Transfer
 
     BlockTime = tuple[int | None, int | None]  # height and time in ns; None: unknown

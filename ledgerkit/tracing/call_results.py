@@ -13,7 +13,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
 from ledgerkit.api.chain_errors import PANIC
-from ledgerkit.api.models.actions import action_name, function_call
+from ledgerkit.api.models.actions import Actions, FunctionCall, action_name, function_call
 from ledgerkit.tracing.action_fields import deposit
 from ledgerkit.tracing.action_phrases import (
     deposit_of,
@@ -28,13 +28,11 @@ from ledgerkit.tracing.actions import SUCCEEDED
 from ledgerkit.tracing.amount_texts import INTENTS, NEAR, plain, split_asset
 from ledgerkit.tracing.balance_timeline import POOL_METHODS, read_pool_lines
 from ledgerkit.tracing.intents import SWAP
-from ledgerkit.tracing.transaction_data import account
+from ledgerkit.tracing.transaction_data import Request, TransactionData, account
 from ledgerkit.units import count_text
 
 if TYPE_CHECKING:
-    from ledgerkit.api.models.actions import Actions, FunctionCall
     from ledgerkit.tracing.token_events import Transfer
-    from ledgerkit.tracing.transaction_data import Request, TransactionData
 
 _VALUE_KINDS = (
     *("transfer", "deposit", "delegated", "beneficiary"),

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from ledgerkit.api.models.actions import action_name, function_call
-from ledgerkit.api.models.transactions import Status
+from ledgerkit.api.models.transactions import Status, TxResult
 from ledgerkit.tracing.action_fields import deposit
 from ledgerkit.tracing.action_phrases import describe_request, receiver_name
 from ledgerkit.tracing.actions import SUCCEEDED
@@ -25,16 +25,14 @@ from ledgerkit.tracing.call_results import (
     summarize_plainly,
 )
 from ledgerkit.tracing.gas import UNKNOWN
-from ledgerkit.tracing.transaction_data import account
+from ledgerkit.tracing.transaction_data import Request, TransactionData, account
 from ledgerkit.tracing.tree.frame_columns import SYSTEM
 from ledgerkit.units import count_text, gas_amount, near_amount
 from ledgerkit.visible_text import escape_invisible
 
 if TYPE_CHECKING:
     from ledgerkit.api.models.actions import Action, Actions
-    from ledgerkit.api.models.transactions import TxResult
     from ledgerkit.tracing.token_events import Transfer
-    from ledgerkit.tracing.transaction_data import Request, TransactionData
 
 _MAX_STEPS = 12
 _MAX_NAMED = 3

@@ -16,8 +16,8 @@ from msgspec import Raw
 from pandas import NA
 
 from ledgerkit import json_decoding
-from ledgerkit.api.models.actions import Action, action_name, function_call
-from ledgerkit.api.models.transactions import Metadata, decode_member
+from ledgerkit.api.models.actions import Action, Actions, action_name, function_call
+from ledgerkit.api.models.transactions import ExecutionOutcome, Metadata, TxResult, decode_member
 from ledgerkit.protocol.actions import KINDS_BY_NAME, call_bytes
 from ledgerkit.tracing.action_fields import deposit, parse_amount, total_deposit
 from ledgerkit.tracing.actions import SUCCEEDED
@@ -31,9 +31,7 @@ from ledgerkit.tracing.burnt_tokens import (
 from ledgerkit.tracing.tree.frame_columns import SYSTEM
 
 if TYPE_CHECKING:
-    from ledgerkit.api.models.actions import Actions
     from ledgerkit.api.models.protocol_rules import Rules
-    from ledgerkit.api.models.transactions import ExecutionOutcome, TxResult
     from ledgerkit.tracing.tree import Forest
 
     Columns = dict[str, Any]

@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import msgspec
 
 from ledgerkit import json_decoding
-from ledgerkit.api.models.actions import function_calls
+from ledgerkit.api.models.actions import Actions, function_calls
 from ledgerkit.tracing.action_fields import decode_args
-from ledgerkit.tracing.actions import SUCCEEDED
+from ledgerkit.tracing.actions import SUCCEEDED, Event
 from ledgerkit.tracing.amount_texts import INTENTS
 from ledgerkit.tracing.intent_events import (
     DIP4,
@@ -26,10 +26,12 @@ from ledgerkit.tracing.intent_events import (
     STORAGE_DEPOSIT,
     TOKEN_DIFF,
     TRANSFER,
+    IntentEvent,
 )
 from ledgerkit.tracing.token_standards import (
     FUNGIBLE,
     MULTI_TOKEN,
+    Movement,
     TokenStandardError,
     read_amount,
     read_text,
@@ -37,10 +39,6 @@ from ledgerkit.tracing.token_standards import (
 from ledgerkit.tracing.tree.linking import first_names
 
 if TYPE_CHECKING:
-    from ledgerkit.api.models.actions import Actions
-    from ledgerkit.tracing.actions import Event
-    from ledgerkit.tracing.intent_events import IntentEvent
-    from ledgerkit.tracing.token_standards import Movement
     from ledgerkit.tracing.tree import Forest
 
 # Source: duneanalytics/spellbook, dbt_subprojects/daily_spellbook/models/near/

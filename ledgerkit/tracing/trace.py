@@ -11,7 +11,7 @@ from ledgerkit import prompt_text, validation
 from ledgerkit.api.models.actions import delegate_action
 from ledgerkit.api.models.long_documents import decode_saved
 from ledgerkit.api.models.protocol_rules import Rules, rules_of
-from ledgerkit.api.models.transactions import TraceContext, decode_context, embed_context
+from ledgerkit.api.models.transactions import TraceContext, TxResult, decode_context, embed_context
 from ledgerkit.errors import DecodeError, InvalidRequestError, LedgerError, cut
 from ledgerkit.extras import require
 from ledgerkit.files import replacing
@@ -36,7 +36,6 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
 
-    from ledgerkit.api.models.transactions import TxResult
     from ledgerkit.frames.tokens import TokenFacts
     from ledgerkit.tracing.actions import Event
     from ledgerkit.tracing.balance_timeline import BalanceChange

@@ -9,19 +9,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from msgspec import UNSET
 
 from ledgerkit.api import chain_errors
-from ledgerkit.api.models.actions import delegate_action, function_calls
-from ledgerkit.api.models.transactions import DISTRIBUTION, Status, decode_member
+from ledgerkit.api.models.actions import Actions, delegate_action, function_calls
+from ledgerkit.api.models.transactions import DISTRIBUTION, Status, TxResult, decode_member
 from ledgerkit.protocol.actions import KINDS_BY_NAME, is_delegate
-from ledgerkit.tracing.amount_texts import IN_INTENTS, plain, split_asset
-from ledgerkit.tracing.gas import UNKNOWN
+from ledgerkit.tracing.amount_texts import IN_INTENTS, AmountTexts, plain, split_asset
+from ledgerkit.tracing.gas import UNKNOWN, ReceiptValues
 from ledgerkit.tracing.tree.outcomes import other_status
 
 if TYPE_CHECKING:
-    from ledgerkit.api.models.actions import Actions
-    from ledgerkit.api.models.transactions import TxResult
     from ledgerkit.errors import LedgerError
-    from ledgerkit.tracing.amount_texts import AmountTexts
-    from ledgerkit.tracing.gas import ReceiptValues
     from ledgerkit.tracing.intents import IntentMove
     from ledgerkit.tracing.token_events import Transfer
     from ledgerkit.tracing.tree import Tree

@@ -4,27 +4,22 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pandas import NA
 
-from ledgerkit.api.models.actions import action_name, kind_of
+from ledgerkit.api.models.actions import Actions, action_name, kind_of
 from ledgerkit.api.models.transactions import DISTRIBUTION
 from ledgerkit.frames.amounts import difference
 from ledgerkit.protocol.actions import KINDS_BY_NAME
 from ledgerkit.tracing.action_fields import action_deposit, parse_amount
-from ledgerkit.tracing.actions import SUCCEEDED
+from ledgerkit.tracing.actions import SUCCEEDED, Event
 from ledgerkit.tracing.amount_texts import GAS_KEY, NEAR, plain
 from ledgerkit.tracing.burnt_tokens import KEY_DELETIONS
-from ledgerkit.tracing.gas import CALLS, NO_NAMES, TRANSFERS, UNKNOWN, deleted_keys
+from ledgerkit.tracing.gas import CALLS, NO_NAMES, TRANSFERS, UNKNOWN, ReceiptValues, deleted_keys
 from ledgerkit.tracing.token_events import Transfer, token_transfers
 from ledgerkit.tracing.tree.frame_columns import SYSTEM
 from ledgerkit.tracing.tree.linking import first_names
-
-if TYPE_CHECKING:
-    from ledgerkit.api.models.actions import Actions
-    from ledgerkit.tracing.actions import Event
-    from ledgerkit.tracing.gas import ReceiptValues
 
 # The kind of transfer of receipts with these actions only.
 _KIND_OF_ALL = {NO_NAMES: "", TRANSFERS: "transfer", CALLS: "deposit"}

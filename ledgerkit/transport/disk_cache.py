@@ -17,12 +17,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, get_args
 from urllib.parse import urlsplit
 
-from ledgerkit.api.calls import Kind
+from ledgerkit.api.calls import Call, Kind, Surface
 from ledgerkit.extras import require
 from ledgerkit.transport import forks, networks
 
 if TYPE_CHECKING:
-    from ledgerkit.api.calls import Call, Surface
     from ledgerkit.transport.settings import Cache
 
     T = TypeVar("T")

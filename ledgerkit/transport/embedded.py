@@ -19,13 +19,12 @@ from ledgerkit.localnet.http_messages import HttpRequest
 from ledgerkit.localnet.settings import SECOND_NS
 from ledgerkit.localnet.world import World
 from ledgerkit.localnet.worlds import open_world
-from ledgerkit.transport.exchange import Connections, Source, http_response
+from ledgerkit.transport.exchange import Connections, RawRequest, Source, http_response
 from ledgerkit.transport.response_body import BodyReader
 
 if TYPE_CHECKING:
     from ledgerkit.api.calls import Call, Response
     from ledgerkit.protocol import Action, SignedTransaction
-    from ledgerkit.transport.exchange import RawRequest
 
 __all__ = [
     "EmbeddedLedger",

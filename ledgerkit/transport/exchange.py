@@ -8,13 +8,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ledgerkit._version import __version__
 from ledgerkit.api import matching
-from ledgerkit.api.calls import Response
-from ledgerkit.errors import InvalidRequestError, TransportError
+from ledgerkit.api.calls import Call, Response, Surface
+from ledgerkit.errors import InvalidRequestError, LedgerError, TransportError
 from ledgerkit.transport.retry import parse_retry_after
 
 if TYPE_CHECKING:
-    from ledgerkit.api.calls import Call, Surface
-    from ledgerkit.errors import LedgerError
     from ledgerkit.transport.networks import Network
 
 ACCEPTED_ENCODING = "gzip"  # `zlib` unpacks it in steps, and it has one form; "deflate" has two

@@ -14,7 +14,7 @@ import numpy as np
 
 from ledgerkit import validation
 from ledgerkit.api import matching
-from ledgerkit.api.calls import Response
+from ledgerkit.api.calls import Response, Surface
 from ledgerkit.errors import (
     InvalidRequestError,
     LedgerError,
@@ -25,10 +25,11 @@ from ledgerkit.errors import (
     excerpt,
 )
 from ledgerkit.transport import networks
-from ledgerkit.transport.exchange import Transport
+from ledgerkit.transport.exchange import Exchange, Transport
 from ledgerkit.transport.networks import Network
 from ledgerkit.transport.recording_files import (
     Position,
+    Record,
     RecordedExchange,
     RecordedNetwork,
     RecordFile,
@@ -37,9 +38,6 @@ from ledgerkit.transport.recording_files import (
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from ledgerkit.api.calls import Surface
-    from ledgerkit.transport.exchange import Exchange
-    from ledgerkit.transport.recording_files import Record
 
 _FRESH = re.compile(r"(?<=[?&]fresh=)[0-9a-f]+")  # a random number against proxies' caches
 _LONGEST_WAIT_S = 60.0  # seconds to wait for a response that differs from the last

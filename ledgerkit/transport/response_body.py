@@ -7,13 +7,9 @@ import io
 import time
 import zlib
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from ledgerkit.errors import ResponseTooLargeError
-from ledgerkit.transport.exchange import ACCEPTED_ENCODING
-
-if TYPE_CHECKING:
-    from ledgerkit.transport.exchange import RawRequest
+from ledgerkit.transport.exchange import ACCEPTED_ENCODING, RawRequest
 
 _NAMES = {"gzip", "x-gzip"}  # RFC 9110, section 8.4.1.3
 _GZIP_FORMAT = 16 + zlib.MAX_WBITS

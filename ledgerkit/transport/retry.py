@@ -12,11 +12,10 @@ import time
 from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING, Any
 
-from ledgerkit.errors import TransportError
+from ledgerkit.errors import LedgerError, TransportError
 
 if TYPE_CHECKING:
     from ledgerkit.api.calls import Call, Surface
-    from ledgerkit.errors import LedgerError
 
 _FIRST_S = 0.25
 _LONGEST_S = 5.0

@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 
 from ledgerkit import progress
 from ledgerkit.api import matching
-from ledgerkit.api.calls import Response
+from ledgerkit.api.calls import Call, Response, Surface
 from ledgerkit.errors import (
     InvalidRequestError,
     LedgerError,
@@ -30,6 +30,7 @@ from ledgerkit.errors import (
 from ledgerkit.transport import background_loop, forks, networks
 from ledgerkit.transport.exchange import (
     HTTPX_TRANSPORT,
+    Connections,
     Exchange,
     Source,
     Transport,
@@ -37,16 +38,13 @@ from ledgerkit.transport.exchange import (
 )
 from ledgerkit.transport.http_transport import HttpTransport, strip_error
 from ledgerkit.transport.memory_cache import MemoryCache
-from ledgerkit.transport.rate_limit import MINUTE_S, RateLimiter
+from ledgerkit.transport.rate_limit import MINUTE_S, Limit, RateLimiter
 from ledgerkit.transport.retry import Backoff, Outage
 from ledgerkit.transport.streaming import STOP_S, Stream, batches_ahead, batches_in_place
 
 if TYPE_CHECKING:
-    from ledgerkit.api.calls import Call, Surface
     from ledgerkit.transport.disk_cache import DiskCache
-    from ledgerkit.transport.exchange import Connections
     from ledgerkit.transport.httpx_transports import AnyTransport
-    from ledgerkit.transport.rate_limit import Limit
     from ledgerkit.transport.settings import Settings
     from ledgerkit.transport.streaming import Work
 

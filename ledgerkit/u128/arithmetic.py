@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from ledgerkit.u128 import planes
-from ledgerkit.u128.planes import NONE
-
-if TYPE_CHECKING:
-    from ledgerkit.u128.planes import Flags, Planes
+from ledgerkit.u128.planes import NONE, Flags, Planes
 
 # A result: the words of the values modulo 2^128, and the multiple of 2^128 to add to each: 0, -1
 # for a negative value, or another one if it does not fit.

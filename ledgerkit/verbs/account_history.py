@@ -13,8 +13,8 @@ from ledgerkit.errors import InvalidRequestError
 from ledgerkit.frames import account_history as frames
 from ledgerkit.frames.schemas import ACCOUNT_FLAGS
 from ledgerkit.verbs import service_pages, tokens
-from ledgerkit.verbs.declaring import verb
-from ledgerkit.verbs.fetching import Fetcher
+from ledgerkit.verbs.declaring import Collecting, Raising, verb
+from ledgerkit.verbs.fetching import Fetcher, FrameResult, Ids
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from ledgerkit.frames.tokens import TokenFacts
     from ledgerkit.ledger import Ledger, OnError
     from ledgerkit.transport.session import Reader
-    from ledgerkit.verbs.declaring import Collecting, Raising
-    from ledgerkit.verbs.fetching import FrameResult, Ids
 
 ROLES = tuple(name.removeprefix("is_") for name in ACCOUNT_FLAGS if name != "is_success")
 _MOST_ROWS = 2**63 - 1

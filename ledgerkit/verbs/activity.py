@@ -13,10 +13,10 @@ from ledgerkit.errors import LedgerError
 from ledgerkit.frames import build
 from ledgerkit.tracing.activity import Activity, describe_activity
 from ledgerkit.tracing.amount_texts import AmountTexts
-from ledgerkit.tracing.transaction_data import token_contracts
+from ledgerkit.tracing.transaction_data import TransactionData, token_contracts
 from ledgerkit.verbs import service_pages
-from ledgerkit.verbs.declaring import verb
-from ledgerkit.verbs.fetching import Fetcher
+from ledgerkit.verbs.declaring import Collecting, Raising, verb
+from ledgerkit.verbs.fetching import Fetcher, FrameResult, Ids
 from ledgerkit.verbs.tokens import read_token_facts
 from ledgerkit.verbs.trace_reading import build_traces
 
@@ -25,9 +25,6 @@ if TYPE_CHECKING:
 
     from ledgerkit.api.models.services import AccountTransaction
     from ledgerkit.ledger import Ledger, OnError
-    from ledgerkit.tracing.transaction_data import TransactionData
-    from ledgerkit.verbs.declaring import Collecting, Raising
-    from ledgerkit.verbs.fetching import FrameResult, Ids
 
 _MAX_TRANSACTIONS = 1_000  # per account; their documents need 50 requests
 _MEMBERS = {"tx_hash": "transaction_hash", "time": "timestamp_ns"}

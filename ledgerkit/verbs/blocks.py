@@ -12,7 +12,7 @@ from ledgerkit.api import rpc
 from ledgerkit.api.models.block_documents import BlockDocument
 from ledgerkit.block_data.headers import NodeHeaders, Skipped, final_header
 from ledgerkit.block_data.node_blocks import read_node_blocks
-from ledgerkit.block_data.reading import LOOK_AHEAD, read_documents
+from ledgerkit.block_data.reading import LOOK_AHEAD, DocumentRead, read_documents
 from ledgerkit.block_data.verified_documents import HeaderChecks, Headers
 from ledgerkit.errors import (
     InvalidRequestError,
@@ -21,7 +21,7 @@ from ledgerkit.errors import (
     UnknownBlockError,
 )
 from ledgerkit.frames import chain as chain_frames
-from ledgerkit.ledger import newest_block_in_errors
+from ledgerkit.ledger import Ledger, newest_block_in_errors
 from ledgerkit.progress import bar
 from ledgerkit.verbs.declaring import verb
 from ledgerkit.verbs.fetching import Fetcher, sourced_frame
@@ -31,8 +31,6 @@ if TYPE_CHECKING:
 
     from ledgerkit.api.models import chain
     from ledgerkit.block_data.node_blocks import NodeRead
-    from ledgerkit.block_data.reading import DocumentRead
-    from ledgerkit.ledger import Ledger
 
     Reads = Generator[NodeRead | DocumentRead, None, None]
 

@@ -19,7 +19,7 @@ from ledgerkit.api.models import chain
 from ledgerkit.api.models import rest as rest_models
 from ledgerkit.api.models import services as models
 from ledgerkit.frames import build
-from ledgerkit.ledger import open_like
+from ledgerkit.ledger import Ledger, open_like
 from ledgerkit.transport import networks
 from ledgerkit.verbs.fetching import provenance
 
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from ledgerkit.api.calls import Call, Response, Surface
-    from ledgerkit.ledger import Ledger
     from ledgerkit.transport.recorder import Recorder
     from ledgerkit.transport.settings import Settings
 

@@ -14,11 +14,10 @@ from ledgerkit import client, user_warnings, validation
 from ledgerkit.api import rest
 from ledgerkit.errors import DecodeError, LedgerError, cut, did_you_mean
 from ledgerkit.frames import build as frame_builder
-from ledgerkit.ledger import newest_block_in_errors
+from ledgerkit.ledger import Ledger, OnError, newest_block_in_errors
 
 if TYPE_CHECKING:
     from ledgerkit.api.calls import Call
-    from ledgerkit.ledger import Ledger, OnError
 
 T = TypeVar("T")
 Ids = str | Iterable[str]

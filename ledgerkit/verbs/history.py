@@ -12,18 +12,15 @@ from ledgerkit import client, errors, validation
 from ledgerkit.api import rest
 from ledgerkit.frames import accounts as account_frames
 from ledgerkit.frames.accounts import Reading, Row
-from ledgerkit.ledger import refuse_reference
+from ledgerkit.ledger import Ledger, OnError, refuse_reference
 from ledgerkit.verbs import readings, sampling
-from ledgerkit.verbs.declaring import verb
-from ledgerkit.verbs.fetching import Fetcher
+from ledgerkit.verbs.declaring import Collecting, Raising, verb
+from ledgerkit.verbs.fetching import Fetcher, FrameResult
 
 if TYPE_CHECKING:
     from ledgerkit.api.calls import Call
     from ledgerkit.block_search.bisection import Point
-    from ledgerkit.ledger import Ledger, OnError
     from ledgerkit.validation import BlockReference
-    from ledgerkit.verbs.declaring import Collecting, Raising
-    from ledgerkit.verbs.fetching import FrameResult
 
 _SOURCES = {
     "accounts": "query view_account",

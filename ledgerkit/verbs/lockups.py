@@ -14,8 +14,8 @@ from ledgerkit.frames.build import build_frame
 from ledgerkit.frames.schemas import SCHEMAS
 from ledgerkit.frames.tokens import PoolRow
 from ledgerkit.verbs import readings
-from ledgerkit.verbs.declaring import verb
-from ledgerkit.verbs.fetching import Fetcher
+from ledgerkit.verbs.declaring import Collecting, Raising, verb
+from ledgerkit.verbs.fetching import Fetcher, FrameResult, Ids
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from ledgerkit.ledger import Ledger, OnError
     from ledgerkit.transport.networks import Network
     from ledgerkit.validation import BlockReference
-    from ledgerkit.verbs.declaring import Collecting, Raising
-    from ledgerkit.verbs.fetching import FrameResult, Ids
 
 _FACTORY = "lockup.near"
 _DIGEST_BYTES = 20

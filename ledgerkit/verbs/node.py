@@ -8,14 +8,12 @@ from ledgerkit import client, validation
 from ledgerkit.api import rpc
 from ledgerkit.errors import InvalidRequestError
 from ledgerkit.frames import chain as chain_frames
-from ledgerkit.ledger import newest_block_in_errors
+from ledgerkit.ledger import Ledger, newest_block_in_errors
 from ledgerkit.verbs.declaring import verb
 from ledgerkit.verbs.fetching import read_frame, sourced_frame
 
 if TYPE_CHECKING:
     import pandas as pd
-
-    from ledgerkit.ledger import Ledger
 
 
 @verb

@@ -14,7 +14,7 @@ from ledgerkit import client, json_decoding, validation
 from ledgerkit.api import matching
 from ledgerkit.api.models.chain import Envelope
 from ledgerkit.frames import build, schemas
-from ledgerkit.transport.recording_files import RecordFile
+from ledgerkit.transport.recording_files import Record, RecordedExchange, RecordFile
 from ledgerkit.transport.replay import replayed_network
 
 if TYPE_CHECKING:
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
     from ledgerkit.api.calls import Surface
     from ledgerkit.ledger import Ledger
-    from ledgerkit.transport.recording_files import Record, RecordedExchange
 
 # Members of a request that name an account; the first one present counts.
 _ACCOUNT_MEMBERS = ("account_id", "sender_account_id", "contract_id", "predecessor_id")

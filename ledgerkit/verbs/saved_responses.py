@@ -11,6 +11,7 @@ from ledgerkit.api import calls, rest, rpc
 from ledgerkit.api.models import rest as rest_models
 from ledgerkit.api.models import services as service_models
 from ledgerkit.api.models.block_documents import (
+    BlockDocument,
     Shard,
     decode_chunk,
     decode_document,
@@ -25,16 +26,14 @@ from ledgerkit.frames import chain as chain_frames
 from ledgerkit.frames import tokens as token_frames
 from ledgerkit.frames.collected import DOCUMENT_VIEWS
 from ledgerkit.tracing import actions
-from ledgerkit.tracing.tree import build_forest
+from ledgerkit.tracing.tree import Forest, build_forest
 from ledgerkit.verbs import document_kinds
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from ledgerkit.api.models import chain
-    from ledgerkit.api.models.block_documents import BlockDocument
     from ledgerkit.tracing.trace import Trace
-    from ledgerkit.tracing.tree import Forest
     from ledgerkit.verbs.document_kinds import Kind
 
     Reader = Callable[[bytes, Kind | None], pd.DataFrame]

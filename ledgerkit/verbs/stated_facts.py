@@ -14,12 +14,11 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import UNSET
 
-from ledgerkit.api.models.transactions import Status
+from ledgerkit.api.models.transactions import ExecutionOutcome, Receipt, Status, TxResult
 from ledgerkit.tracing.tree.frame_columns import SYSTEM
 
 if TYPE_CHECKING:
     from ledgerkit.api.models.commitments import Header
-    from ledgerkit.api.models.transactions import ExecutionOutcome, Receipt, TxResult
 
 # Services that pass integers through JavaScript round times: in recordings by up to 256 ns.
 _ROUNDED_NS = 256

@@ -16,8 +16,8 @@ from ledgerkit.frames import tokens as token_frames
 from ledgerkit.frames.tokens import PoolRow, Position, Stake
 from ledgerkit.units import U128_MAX
 from ledgerkit.verbs import intent_balances, readings
-from ledgerkit.verbs.declaring import verb
-from ledgerkit.verbs.fetching import Fetcher, read_frame, sourced_frame
+from ledgerkit.verbs.declaring import Collecting, Raising, verb
+from ledgerkit.verbs.fetching import Fetcher, FrameResult, Ids, read_frame, sourced_frame
 from ledgerkit.verbs.intent_balances import IntentBalances
 from ledgerkit.verbs.lockups import (
     lockup_ids,
@@ -33,8 +33,6 @@ if TYPE_CHECKING:
     from ledgerkit.frames.accounts import Reading
     from ledgerkit.ledger import Ledger, OnError
     from ledgerkit.validation import BlockReference
-    from ledgerkit.verbs.declaring import Collecting, Raising
-    from ledgerkit.verbs.fetching import FrameResult, Ids
 
 _PAGE = 50
 _MAX_PAGE = 1000

@@ -17,14 +17,13 @@ from ledgerkit.block_data.protocol_rules import (
 )
 from ledgerkit.errors import InvalidRequestError, LedgerError
 from ledgerkit.tracing.trace import Trace
-from ledgerkit.verbs.fetching import provenance
+from ledgerkit.verbs.fetching import Fetcher, provenance
 from ledgerkit.verbs.proving import prove
 from ledgerkit.verbs.tokens import read_token_facts
 
 if TYPE_CHECKING:
     from ledgerkit.api.models.transactions import TransactionResponse
     from ledgerkit.ledger import Ledger
-    from ledgerkit.verbs.fetching import Fetcher
 
 # The Transactions API has final blocks only, so its documents have reached these levels.
 _REACHED = ("NONE", "INCLUDED", "INCLUDED_FINAL")

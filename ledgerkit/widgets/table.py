@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, overload
+from typing import Any, overload
 
 import pandas as pd
 
 from ledgerkit.errors import InvalidRequestError
 from ledgerkit.frames.human import human
 from ledgerkit.tracing.trace import Trace
-from ledgerkit.widgets._blocks import Content, Page
+from ledgerkit.widgets._blocks import Block, Content, Page
 from ledgerkit.widgets._panel import Panel
 from ledgerkit.widgets._table import Table
 from ledgerkit.widgets._trace_view import TraceView
 from ledgerkit.widgets._window import name_badge
-
-if TYPE_CHECKING:
-    from ledgerkit.widgets._blocks import Block
 
 
 @overload

@@ -6,11 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 from ledgerkit.localnet import rpc_json
 from ledgerkit.localnet.rpc import params as read
-from ledgerkit.localnet.rpc.errors import OK, UNPROCESSABLE, HandlerError
+from ledgerkit.localnet.rpc.errors import OK, UNPROCESSABLE, HandlerError, Object
 
 if TYPE_CHECKING:
     from ledgerkit.localnet.chain_types import Block
-    from ledgerkit.localnet.rpc.errors import Object
     from ledgerkit.localnet.rpc.params import Reference
     from ledgerkit.localnet.world import World
     from ledgerkit.protocol import CryptoHash

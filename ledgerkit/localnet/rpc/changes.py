@@ -6,13 +6,12 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from ledgerkit.localnet import rpc_json
-from ledgerkit.localnet.chain_types import NO_CODE, Account, Change
+from ledgerkit.localnet.chain_types import NO_CODE, Account, Block, Change
 from ledgerkit.localnet.rpc import blocks
 from ledgerkit.localnet.rpc import params as read
 from ledgerkit.localnet.state import split_nonce_key
 
 if TYPE_CHECKING:
-    from ledgerkit.localnet.chain_types import Block
     from ledgerkit.localnet.rpc.errors import Object
     from ledgerkit.localnet.rpc.params import Members
     from ledgerkit.localnet.world import World

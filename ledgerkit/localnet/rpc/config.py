@@ -8,11 +8,10 @@ from ledgerkit.localnet import fees, rpc_json
 from ledgerkit.localnet.rpc import blocks, node, queries
 from ledgerkit.localnet.rpc import params as read
 from ledgerkit.localnet.rpc.runtime_config import runtime_config
-from ledgerkit.localnet.settings import SECOND_NS, YEAR_NS
+from ledgerkit.localnet.settings import SECOND_NS, YEAR_NS, Settings
 
 if TYPE_CHECKING:
     from ledgerkit.localnet.rpc.errors import Object
-    from ledgerkit.localnet.settings import Settings
     from ledgerkit.localnet.world import World
 
 

@@ -12,13 +12,12 @@ from typing import TYPE_CHECKING, Any
 from ledgerkit.localnet import commitments, rpc_json
 from ledgerkit.localnet.rpc import blocks
 from ledgerkit.localnet.rpc import params as read
-from ledgerkit.localnet.rpc.errors import HandlerError, InternalError
+from ledgerkit.localnet.rpc.errors import HandlerError, InternalError, Object
 from ledgerkit.protocol import CryptoHash
 
 if TYPE_CHECKING:
     from ledgerkit.localnet.chain import Chain
     from ledgerkit.localnet.chain_types import Block, Outcome
-    from ledgerkit.localnet.rpc.errors import Object
     from ledgerkit.localnet.world import World
 
 

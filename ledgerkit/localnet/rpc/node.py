@@ -7,14 +7,13 @@ from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
 from ledgerkit.localnet import commitments, rpc_json
-from ledgerkit.localnet.http_messages import json_response, text_response
+from ledgerkit.localnet.http_messages import HttpResponse, json_response, text_response
 from ledgerkit.localnet.rpc import params as read
 from ledgerkit.localnet.settings import SECOND_NS
 from ledgerkit.protocol import PublicKey
 
 if TYPE_CHECKING:
     from ledgerkit.localnet.chain_types import Block
-    from ledgerkit.localnet.http_messages import HttpResponse
     from ledgerkit.localnet.rpc.errors import Object
     from ledgerkit.localnet.world import World
 

@@ -14,12 +14,11 @@ from ledgerkit.localnet.chain_types import (
     TransactionRecord,
 )
 from ledgerkit.localnet.rpc import params as read
-from ledgerkit.localnet.rpc.errors import HandlerError
+from ledgerkit.localnet.rpc.errors import HandlerError, Object
 from ledgerkit.protocol import CryptoHash
 
 if TYPE_CHECKING:
     from ledgerkit.localnet.execution_errors import Json
-    from ledgerkit.localnet.rpc.errors import Object
     from ledgerkit.localnet.world import World
 
 

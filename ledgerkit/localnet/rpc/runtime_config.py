@@ -6,12 +6,11 @@ from typing import TYPE_CHECKING
 
 from ledgerkit.localnet import fees, promises, vm
 from ledgerkit.localnet.chain_types import ACCOUNT_BYTES
-from ledgerkit.localnet.fees import Feature
+from ledgerkit.localnet.fees import Feature, Fee, Profile
 from ledgerkit.localnet.wasm import guest, modules
 from ledgerkit.protocol import limits
 
 if TYPE_CHECKING:
-    from ledgerkit.localnet.fees import Fee, Profile
     from ledgerkit.localnet.rpc.errors import Object
     from ledgerkit.localnet.settings import Settings
     from ledgerkit.localnet.world import World

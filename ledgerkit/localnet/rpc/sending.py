@@ -13,17 +13,14 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct
 
 from ledgerkit.errors import DecodeError, InvalidRequestError
-from ledgerkit.localnet.clock import pass_time
-from ledgerkit.localnet.execution_errors import InvalidTransactionError
+from ledgerkit.localnet.clock import Clock, pass_time
+from ledgerkit.localnet.execution_errors import InvalidTransactionError, Json
 from ledgerkit.localnet.rpc import outcomes
 from ledgerkit.localnet.rpc import params as read
-from ledgerkit.localnet.rpc.errors import TIMEOUT, HandlerError, ParseError
+from ledgerkit.localnet.rpc.errors import TIMEOUT, HandlerError, Object, ParseError
 from ledgerkit.protocol import CryptoHash, SignedTransaction
 
 if TYPE_CHECKING:
-    from ledgerkit.localnet.clock import Clock
-    from ledgerkit.localnet.execution_errors import Json
-    from ledgerkit.localnet.rpc.errors import Object
     from ledgerkit.localnet.rpc.outcomes import Execution
     from ledgerkit.localnet.settings import Settings
     from ledgerkit.localnet.world import World

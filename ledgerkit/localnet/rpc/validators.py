@@ -7,12 +7,11 @@ from typing import TYPE_CHECKING, Any
 from ledgerkit.localnet import rpc_json
 from ledgerkit.localnet.rpc import blocks
 from ledgerkit.localnet.rpc import params as read
-from ledgerkit.localnet.rpc.errors import HandlerError
+from ledgerkit.localnet.rpc.errors import HandlerError, Object
 
 if TYPE_CHECKING:
     from ledgerkit.localnet.chain_types import Block, Proposal
     from ledgerkit.localnet.epochs import Epoch
-    from ledgerkit.localnet.rpc.errors import Object
     from ledgerkit.localnet.world import World
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import defaultdict
 from datetime import UTC, datetime
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ledgerkit.errors import InvalidRequestError
 from ledgerkit.localnet import fees
@@ -31,12 +31,9 @@ from ledgerkit.localnet.sandbox.records import (
     state_record,
 )
 from ledgerkit.localnet.settings import SECOND_NS, YEAR_NS, Settings
-from ledgerkit.protocol import SecretKey
+from ledgerkit.protocol import PublicKey, SecretKey
 from ledgerkit.protocol.types import to_base58
 from ledgerkit.units import yocto
-
-if TYPE_CHECKING:
-    from ledgerkit.protocol import PublicKey
 
 FILE = "genesis.json"
 FAST_EPOCH_LENGTH = 60

@@ -7,14 +7,14 @@ Source: nearcore, core/primitives/src/state_record.rs.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from msgspec import Struct
 
 from ledgerkit.localnet import rpc_json
 from ledgerkit.localnet.chain_types import NO_CODE, Account
 from ledgerkit.localnet.rpc import params as read
-from ledgerkit.localnet.state import nonce_key
+from ledgerkit.localnet.state import StateStore, nonce_key
 from ledgerkit.protocol import AccessKey, CryptoHash, FunctionCallPermission, PublicKey
 from ledgerkit.protocol.access_keys import (
     FullAccess,
@@ -23,9 +23,6 @@ from ledgerkit.protocol.access_keys import (
     Permission,
 )
 from ledgerkit.units import U128_MAX
-
-if TYPE_CHECKING:
-    from ledgerkit.localnet.state import StateStore
 
 _VERSIONS = ("V1", "V2")
 _U16_MAX = 2**16 - 1

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from ledgerkit.localnet.mempool import ChunkMempool
 from ledgerkit.localnet.rpc import params as read
-from ledgerkit.localnet.rpc.errors import InternalError
+from ledgerkit.localnet.rpc.errors import InternalError, Object
 from ledgerkit.localnet.sandbox.records import (
     StateRecord,
     apply_records,
@@ -25,7 +25,6 @@ from ledgerkit.localnet.world import World
 if TYPE_CHECKING:
     from ledgerkit.localnet.clock import Clock
     from ledgerkit.localnet.genesis import Genesis
-    from ledgerkit.localnet.rpc.errors import Object
     from ledgerkit.localnet.rpc.params import Read, T
     from ledgerkit.localnet.settings import Settings
 

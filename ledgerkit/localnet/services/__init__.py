@@ -9,12 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
-from ledgerkit.localnet.http_messages import HttpResponse, json_response, text_response
+from ledgerkit.localnet.http_messages import HttpRequest, HttpResponse, json_response, text_response
 from ledgerkit.localnet.services import key_values, transactions_api, transfers_api
 from ledgerkit.localnet.services.requests import RefusedError
 
 if TYPE_CHECKING:
-    from ledgerkit.localnet.http_messages import HttpRequest
     from ledgerkit.localnet.world import World
 
     # A world, the method, the path below the prefix and the body of a request; None: no such path.

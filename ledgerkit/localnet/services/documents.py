@@ -8,18 +8,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ledgerkit.localnet import rpc_json
-from ledgerkit.localnet.chain_types import Failure
+from ledgerkit.localnet.chain_types import Block, Failure, Outcome
 from ledgerkit.localnet.rpc_json import base58
-from ledgerkit.localnet.services.transaction_index import ROLES
+from ledgerkit.localnet.services.transaction_index import (
+    ROLES,
+    Appearance,
+    IndexedBlock,
+    IndexedTransaction,
+    ReceiptRow,
+)
 
 if TYPE_CHECKING:
-    from ledgerkit.localnet.chain_types import Block, Outcome
-    from ledgerkit.localnet.services.transaction_index import (
-        Appearance,
-        IndexedBlock,
-        IndexedTransaction,
-        ReceiptRow,
-    )
     from ledgerkit.localnet.world import World
 
 _Object = dict[str, Any]

@@ -16,11 +16,10 @@ from ledgerkit import json_decoding
 from ledgerkit.localnet.http_messages import json_response
 from ledgerkit.localnet.rpc_json import base58
 from ledgerkit.localnet.services import requests
-from ledgerkit.localnet.services.key_value_index import KeyValueIndex
+from ledgerkit.localnet.services.key_value_index import KeyValueIndex, KeyValueRow
 from ledgerkit.localnet.services.requests import RefusedError
 
 if TYPE_CHECKING:
-    from ledgerkit.localnet.services.key_value_index import KeyValueRow
     from ledgerkit.localnet.world import World
 
 _Object = dict[str, Any]

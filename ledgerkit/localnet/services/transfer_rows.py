@@ -17,14 +17,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from msgspec import Raw, Struct
 
 from ledgerkit.localnet.block_follower import BlockFollower
-from ledgerkit.localnet.chain_types import ActionReceipt, Failure, SuccessValue
+from ledgerkit.localnet.chain_types import ActionReceipt, Block, Failure, Outcome, SuccessValue
 from ledgerkit.localnet.contract_sdk import U128, decode_event, from_json
-from ledgerkit.protocol import AccountId, DeterministicStateInit, FunctionCall, Transfer
+from ledgerkit.protocol import AccountId, Action, DeterministicStateInit, FunctionCall, Transfer
 
 if TYPE_CHECKING:
-    from ledgerkit.localnet.chain_types import Block, Outcome
     from ledgerkit.localnet.world import World
-    from ledgerkit.protocol import Action
 
 NATIVE = "native:near"
 _WRAP = "wrap.near"

@@ -17,12 +17,11 @@ from ledgerkit.localnet.execution_errors import LocalnetError
 from ledgerkit.localnet.http_messages import encode_json
 from ledgerkit.localnet.services import requests
 from ledgerkit.localnet.services.requests import Unsigned
-from ledgerkit.localnet.services.transfer_rows import NATIVE, TransferIndex
+from ledgerkit.localnet.services.transfer_rows import NATIVE, Row, TransferIndex
 from ledgerkit.protocol import AccountId
 from ledgerkit.validation import is_account_id
 
 if TYPE_CHECKING:
-    from ledgerkit.localnet.services.transfer_rows import Row
     from ledgerkit.localnet.world import World
 
 MAX_LIMIT = 100

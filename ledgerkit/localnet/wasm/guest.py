@@ -14,12 +14,11 @@ from ledgerkit.errors import DecodeError, InvalidRequestError
 from ledgerkit.localnet import fees
 from ledgerkit.localnet.execution_errors import HostError
 from ledgerkit.localnet.gas_counter import HOST, INSTRUCTIONS
-from ledgerkit.localnet.promises import parse_account_id
+from ledgerkit.localnet.promises import Promise, parse_account_id
 from ledgerkit.protocol import PublicKey
 from ledgerkit.units import U64_MAX
 
 if TYPE_CHECKING:
-    from ledgerkit.localnet.promises import Promise
     from ledgerkit.localnet.vm import Vm
 
 MAX_REGISTER_BYTES = 104_857_600

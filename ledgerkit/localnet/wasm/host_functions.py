@@ -18,12 +18,11 @@ from ledgerkit.localnet.execution_errors import HostError, PanicError
 from ledgerkit.localnet.promises import Promise
 from ledgerkit.localnet.wasm import cryptography
 from ledgerkit.localnet.wasm.guest import Guest, bad_utf16
-from ledgerkit.protocol import CryptoHash, curves, universal_account_id
+from ledgerkit.protocol import CryptoHash, PublicKey, curves, universal_account_id
 from ledgerkit.units import U64_MAX
 
 if TYPE_CHECKING:
     from ledgerkit.localnet.vm import Vm
-    from ledgerkit.protocol import PublicKey
 
 ValueType = Literal["i32", "i64"]
 Run = Callable[..., int | None]

@@ -8,13 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 from ledgerkit.api.models.transactions import Status
 from ledgerkit.tracing.tree import graph
-from ledgerkit.tracing.tree.linking import is_refund_by_cost
+from ledgerkit.tracing.tree.linking import LinkedReceipts, is_refund_by_cost
 from ledgerkit.tracing.tree.lists import EMPTY_LIST
 from ledgerkit.tracing.tree.outcomes import STATUS_NAMES, UNKNOWN
 
 if TYPE_CHECKING:
-    from ledgerkit.tracing.tree.linking import LinkedReceipts
-
     Columns = dict[str, list[Any]]
     ShardOf = Callable[[str], int | None]
 

@@ -9,14 +9,13 @@ from itertools import chain
 from operator import itemgetter
 from typing import TYPE_CHECKING
 
-from ledgerkit.api.models.transactions import ActionReceipt, Receipt, ReceiptBody
+from ledgerkit.api.models.transactions import ActionReceipt, Receipt, ReceiptBody, TxResult
 from ledgerkit.errors import DecodeError
 from ledgerkit.tracing.tree import graph
 from ledgerkit.tracing.tree.bodies import Bodies
 from ledgerkit.tracing.tree.outcomes import Outcomes
 
 if TYPE_CHECKING:
-    from ledgerkit.api.models.transactions import TxResult
     from ledgerkit.tracing.tree.outcomes import Texts
 
     Blocks = Mapping[str, tuple[int, int]]

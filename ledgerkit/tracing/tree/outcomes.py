@@ -8,14 +8,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from msgspec import UNSET
 
 from ledgerkit.api import chain_errors
-from ledgerkit.api.models.transactions import Status, decode_member
+from ledgerkit.api.models.transactions import ExecutionOutcome, Status, TxResult, decode_member
 from ledgerkit.errors import cut
 from ledgerkit.tracing.tree.lists import EMPTY_LIST, JoinedLists, check_gas, parse_amounts
 
 if TYPE_CHECKING:
     from msgspec import Raw
 
-    from ledgerkit.api.models.transactions import ExecutionOutcome, TxResult
     from ledgerkit.tracing.tree.lists import PathOf
 
     Texts = dict[str | None, str | None]
