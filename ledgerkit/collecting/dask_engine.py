@@ -9,7 +9,7 @@ import sys
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, replace
 from typing import IO, TYPE_CHECKING, Any, NamedTuple, cast
 
@@ -23,8 +23,6 @@ from ledgerkit.errors import FileError, InvalidRequestError, LedgerError, Transp
 from ledgerkit.extras import require
 
 if TYPE_CHECKING:
-    from contextlib import AbstractContextManager
-
     from ledgerkit.collecting.account_sources import Subject
     from ledgerkit.collecting.manifests import Commit
     from ledgerkit.ledger import Description, Ledger

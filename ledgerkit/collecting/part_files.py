@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack
 from io import BytesIO
 from typing import IO, TYPE_CHECKING, Any
 
@@ -23,8 +23,6 @@ from ledgerkit.frames import arrow_tables
 from ledgerkit.u128 import arrow, parquet
 
 if TYPE_CHECKING:
-    from contextlib import AbstractContextManager
-
     from ledgerkit.collecting.storage import Folder
 
 _ROW_GROUP = 131_072

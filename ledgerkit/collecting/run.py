@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypedDict
 
@@ -19,8 +19,6 @@ from ledgerkit.errors import InvalidRequestError
 from ledgerkit.units import count_text
 
 if TYPE_CHECKING:
-    from contextlib import AbstractContextManager
-
     from ledgerkit.collecting.account_sources import Subject
     from ledgerkit.collecting.dask_engine import Engine
     from ledgerkit.collecting.outcomes import SubjectReader

@@ -14,17 +14,14 @@ import tempfile
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import ExitStack, contextmanager, nullcontext, suppress
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
 from pathlib import Path
-from typing import IO, TYPE_CHECKING
+from typing import IO
 
 from ledgerkit import validation
 from ledgerkit.errors import FileError, InvalidRequestError, LedgerError, cut
 from ledgerkit.extras import require
 from ledgerkit.files import file_errors, replacing
-
-if TYPE_CHECKING:
-    from contextlib import AbstractContextManager
 
 _SAME_TIMES_NS = 2 * 10**9  # FAT has the coarsest times of writing
 _UNFINISHED = re.compile(r"\..+\.[0-9a-f]{32}\.tmp")  # as `files.replacing` names them

@@ -10,6 +10,7 @@ import ssl
 import time
 import weakref
 from collections.abc import Mapping
+from contextlib import AbstractAsyncContextManager
 from functools import partial
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
@@ -23,8 +24,6 @@ from ledgerkit.transport.exchange import HEADERS, Connections, NoConnectionError
 from ledgerkit.transport.response_body import BodyReader
 
 if TYPE_CHECKING:
-    from contextlib import AbstractAsyncContextManager
-
     from ledgerkit.api.calls import Response, Surface
     from ledgerkit.transport.exchange import RawRequest
     from ledgerkit.transport.networks import Proxy

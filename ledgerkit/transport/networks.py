@@ -8,8 +8,8 @@ import re
 from base64 import b64encode
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import TYPE_CHECKING, get_args
-from urllib.parse import unquote, urlsplit
+from typing import get_args
+from urllib.parse import SplitResult, unquote, urlsplit
 from urllib.request import getproxies, proxy_bypass
 
 from ledgerkit import validation
@@ -17,9 +17,6 @@ from ledgerkit.api.calls import RestSurface, Surface
 from ledgerkit.api.chain_errors import AccountDoesNotExistError
 from ledgerkit.errors import InvalidRequestError, LedgerError, UnknownAccountError, cut, quote
 from ledgerkit.redaction import SecretText, secret_in
-
-if TYPE_CHECKING:
-    from urllib.parse import SplitResult
 
 SURFACES: tuple[Surface, ...] = get_args(Surface)
 SERVICES: dict[Surface, str] = {

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from msgspec import UNSET
+from msgspec import UNSET, Raw
 
 from ledgerkit.api import chain_errors
 from ledgerkit.api.models.transactions import ExecutionOutcome, Status, TxResult, decode_member
@@ -13,8 +13,6 @@ from ledgerkit.errors import cut
 from ledgerkit.tracing.tree.lists import EMPTY_LIST, JoinedLists, check_gas, parse_amounts
 
 if TYPE_CHECKING:
-    from msgspec import Raw
-
     from ledgerkit.tracing.tree.lists import PathOf
 
     Texts = dict[str | None, str | None]
