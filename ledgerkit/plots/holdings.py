@@ -23,7 +23,9 @@ _MAX_POOLS = 20
 _MAX_TOKENS = 6
 _LONG_NUMBER = 10**7  # from here on, the ticks of a logarithmic axis are powers of ten
 _BALANCES = ("account_id", "contract_id", "status", "symbol", "decimals", "balance")
-_POSITIONS = ("account_id", "pool_id", "staked", "unstaked", "can_withdraw")
+_IN_INTENTS = ("token_id", "held_in")  # with `intents=True`
+_POSITIONS = ("account_id", "pool_id", "source", "staked", "unstaked", "can_withdraw")
+_BY_LOCKUPS = ("lockup", "venear")  # sources
 _HOLDERS = ("contract_id", "balance")
 _CLASSES = {
     "direct_only": inks.BLUE,
@@ -52,6 +54,7 @@ class _Balance(NamedTuple):
     symbol: str | None
     amount: int | None
     unit: TokenUnit
+    place: str  # where it is, unless in the wallet
 
     @property
     def value(self) -> float:
@@ -68,7 +71,7 @@ class _Balance(NamedTuple):
 
     def label(self, limit: int, *, has_account: bool, has_token: bool) -> str:
         account = [texts.shorten(self.account_id, limit)] if has_account else []
-        return ": ".join([*account, *([self.token(limit)] if has_token else [])])
+        return ": ".join([*account, *([self.token(limit)] if has_token else [])]) + self.place
 
 
 @canvas.plot
@@ -85,7 +88,8 @@ def balances(
     Parameters
     ----------
     ft_frame
-        Typed as ``schema("ft_metadata")``: the result of ``lk.ft(..., metadata=True)``.
+        Typed as ``schema("ft_metadata")`` or ``schema("ft_intents_metadata")``: the result of
+        ``lk.ft(..., metadata=True)``.
     top
         How many balances to draw, the largest numbers first.
     title
@@ -135,11 +139,14 @@ def balances(
 
 def _balance_records(ft_frame: pd.DataFrame) -> list[_Balance]:
     records = []
-    rows = canvas.read_rows(ft_frame, _BALANCES, token_units.SOURCE)
-    for account_id, contract_id, status, symbol, decimals, balance in rows:
+    columns = _BALANCES + _IN_INTENTS if "held_in" in ft_frame else _BALANCES
+    rows = canvas.read_rows(ft_frame, columns, token_units.SOURCE)
+    for account_id, contract_id, status, symbol, decimals, balance, *inside in rows:
+        token_id, held_in = inside or ("", "wallet")
+        name, place = contract_id or token_id, "" if held_in == "wallet" else f" in {held_in}"
         amount = None if decimals is None else balance
         unit = TokenUnit(units.token_symbol(symbol), int(decimals or 0))
-        records.append(_Balance(account_id, contract_id, status, symbol, amount, unit))
+        records.append(_Balance(account_id, name, status, symbol, amount, unit, place))
     return records
 
 
@@ -217,7 +224,8 @@ def staking(positions: pd.DataFrame, *, ax: Axes | None = None, title: str | Non
     -------
     ax
         The axes: one bar in NEAR per pool and account, largest first, split into staked,
-        unstaked and withdrawable, and unstaked but locked. Beyond twenty bars the smallest are
+        unstaked and withdrawable, and unstaked but locked. The stakes of lockup contracts have
+        bars of their own, which their sources name. Beyond twenty bars the smallest are
         not drawn: a note has their number and their sum. Unknown positions are counted, too.
 
     Examples
@@ -229,7 +237,7 @@ def staking(positions: pd.DataFrame, *, ax: Axes | None = None, title: str | Non
     """
     rows = canvas.read_rows(positions, _POSITIONS, "lk.staking(..., positions=True)")
     has_several = len({row[0] for row in rows}) > 1
-    known_bars = [_stake_bar(row, with_account=has_several) for row in rows if row[2] is not None]
+    known_bars = [_stake_bar(row, with_account=has_several) for row in rows if row[3] is not None]
     bars = sorted((bar for bar in known_bars if bar.total), key=lambda bar: -bar.total)
     total = units.near_amount(sum(bar.total for bar in bars))
     bars, smaller = bars[:_MAX_POOLS], bars[_MAX_POOLS:]
@@ -248,8 +256,9 @@ def staking(positions: pd.DataFrame, *, ax: Axes | None = None, title: str | Non
 
 
 def _stake_bar(row: tuple[Any, ...], *, with_account: bool) -> _Bar:
-    account_id, pool_id, staked, unstaked, can_withdraw = row
+    account_id, pool_id, source, staked, unstaked, can_withdraw = row
     names = [account_id, pool_id] if with_account else [pool_id]
+    names += [source] if source in _BY_LOCKUPS else []
     unstaked = unstaked or 0  # missing in a liquid token
     withdrawable = int(unstaked) if can_withdraw else 0
 

@@ -639,6 +639,28 @@ def test_stake_is_stacked_by_what_can_be_done_with_it():
     assert ax.get_title(loc="left") == "140 NEAR in stakes"
 
 
+def test_bars_of_one_pool_differ_by_their_source():
+    """What a lockup contract stakes with the same pool has a bar with its source."""
+    sources = {"indexed": 3, "lockup": 2, "venear": 1}
+    told = [stake("p.near", amount, 0, source=name) for name, amount in sources.items()]
+    ax = plots.staking(frame("staking_positions", told))
+    assert names(ax) == ["p.near", "p.near · lockup", "p.near · venear"]
+
+
+def test_dots_of_one_token_differ_by_their_place():
+    """A token in intents.near has a dot of its own; another id has no contract, and a note."""
+    usual = {"account_id": "a.near", "status": "ok", "symbol": "GOLD", "decimals": 6}
+    inside = {"held_in": "intents.near", "balance": 10**6}
+    told = [
+        {**usual, "contract_id": "g.near", "held_in": "wallet", "balance": 2 * 10**6},
+        {**usual, "contract_id": "g.near", "token_id": "nep141:g.near", **inside},
+        {"account_id": "a.near", "status": "ok", "token_id": "nep171:n.near:1", **inside},
+    ]
+    ax = plots.balances(frame("ft_intents_metadata", told))
+    assert names(ax) == ["GOLD · g.near", "GOLD · g.near in intents.near"]
+    assert ax.get_xlabel().endswith("unknown decimals: nep171:n.near:1")
+
+
 def test_small_positions_are_a_note_that_flattens_no_bar():
     """Of 300 positions twenty have a bar, and the sum of the others is written below."""
     told = [stake(f"p{at}.near", at + 1, 0, account_id=f"a{at}.near") for at in range(300)]
