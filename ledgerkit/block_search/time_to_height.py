@@ -231,13 +231,10 @@ def _length(interval: tuple[Point, Point]) -> int:
 
 
 def _before_genesis(reference: BlockReference, first: Point) -> InvalidRequestError:
-    genesis = f"{_iso_text(first.time_ns)} ({first.time_ns} ns since 1970)"
+    time = datetime.fromtimestamp(first.time_ns // 10**9, UTC)
+    genesis = f"{time:%Y-%m-%d %H:%M:%S} UTC ({first.time_ns} ns since 1970)"
     expected = f"a time not before the first block, {genesis}"
     return InvalidRequestError.refuse("at", reference.written, expected)
-
-
-def _iso_text(time_ns: int) -> str:
-    return f"{datetime.fromtimestamp(time_ns // 10**9, UTC):%Y-%m-%d %H:%M:%S} UTC"
 
 
 def _missing_blocks_error(first: int, last: int) -> UnknownBlockError:

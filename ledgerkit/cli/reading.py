@@ -207,10 +207,6 @@ def _print_snapshot(args: argparse.Namespace, snapshot: Snapshot) -> int:
     return exit_codes.SUCCESS
 
 
-def _holders_schema(args: argparse.Namespace) -> str:
-    return "top_holders_metadata" if args.metadata and not args.from_file else "top_holders"
-
-
 def _print_holders(args: argparse.Namespace, frame: pd.DataFrame) -> int:
     """Print the supply above a table of the columns that differ between holders."""
     if args.format != "table" or args.columns is not None or "share" not in frame or frame.empty:
@@ -278,7 +274,7 @@ READING = {
     "ft": Command(
         "fungible tokens of accounts",
         "verbs.tokens:ft",
-        _HISTORY[0],
+        _ID,
         Argument("--contract ID", _CONTRACT, "contracts", **_CHOSEN),
         _AT,
         Argument("--metadata", "add the columns symbol, decimals and amount"),
@@ -329,7 +325,7 @@ READING = {
         Argument("contract_id", "the token's contract", nargs="?"),
         Argument("--no-metadata", _NO_METADATA, "metadata", action="store_false", default=True),
         *_SAVABLE,
-        schema=_holders_schema,
+        schema=lambda args: f"top_holders{'_metadata' * (args.metadata and not args.from_file)}",
         show=_print_holders,
         example="wrap.near --network mainnet",
     ),
@@ -349,7 +345,7 @@ READING = {
     "activity": Command(
         "what accounts did lately: the newest transactions, each in a sentence",
         "verbs.activity:activity",
-        _HISTORY[0],
+        _ID,
         Argument("--limit", "the newest transactions, at most this many; default: 20"),
         *_OPTIONS,
         show=_print_activity,

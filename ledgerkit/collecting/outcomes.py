@@ -81,7 +81,8 @@ def read_outcomes(
             if isinstance(value, AuthError | RateLimitedError):
                 yield ready + unanswered
                 raise _ending_error(value)
-            if _is_unanswered(value):
+            is_timeout = isinstance(value, TransactionTimeoutError)
+            if isinstance(value, TransportError) and not is_timeout:
                 unanswered.append(outcome)
                 n_unanswered += 1
                 if n_unanswered >= _MAX_UNANSWERED or value.not_sent:
@@ -95,10 +96,6 @@ def read_outcomes(
                 n_unanswered = 0
         yield ready
     yield unanswered
-
-
-def _is_unanswered(value: object) -> bool:
-    return isinstance(value, TransportError) and not isinstance(value, TransactionTimeoutError)
 
 
 def _ending_error(error: AuthError | RateLimitedError) -> LedgerError:

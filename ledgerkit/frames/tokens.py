@@ -299,10 +299,6 @@ class Stake(NamedTuple):
         staked, unstaked = self.position.staked, self.position.unstaked
         return None if staked is None or unstaked is None else staked + unstaked
 
-    def replace_status(self, status: str) -> Stake:
-        """Return the same stake with another status."""
-        return Stake(self.row, self.position._replace(status=status))
-
 
 def staking_positions(stakes: Sequence[Stake]) -> pd.DataFrame:
     """Build the frame of stakes, typed as `schema("staking_positions")`."""

@@ -69,7 +69,7 @@ def _hashes(ids: Sequence[str], outcomes: Sequence[Committed]) -> Iterator[bytes
     for outcome_id, outcome in zip(ids, outcomes, strict=True):
         texts.append(outcome_id)
         texts += outcome.receipt_ids
-        receipt_id = _success_receipt_id(outcome.status)
+        receipt_id = None if isinstance(outcome.status, str) else outcome.status.success_receipt_id
         if receipt_id is not None:
             texts.append(receipt_id)
     data = base58_hashes.decode(texts).tobytes()
@@ -94,10 +94,6 @@ def _leaf(
     parts = [outcome_id, sha256(partial).digest()]
     parts += [sha256(log.encode()).digest() for log in outcome.logs]
     return sha256(borsh.items(parts)).digest()
-
-
-def _success_receipt_id(status: Status | str) -> str | None:
-    return None if isinstance(status, str) else status.success_receipt_id
 
 
 def _encode_status(status: Status | str, hashes: Iterator[bytes]) -> bytes | None:

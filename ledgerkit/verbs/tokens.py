@@ -550,7 +550,7 @@ def staking(
     rows = token_frames.pool_rows([response for _, response in fetched], extra_pools)
     lockup_rows, notes = lockup_pools(fetcher, [account_id for account_id, _ in fetched])
     stakes = [
-        stake.replace_status("not_indexed")
+        stake._replace(position=stake.position._replace(status="not_indexed"))
         if stake.row.source == "asked" and stake.row.account_id in unknown_ids and stake.total == 0
         else stake
         for stake in _read_stakes(fetcher, rows + lockup_rows)
