@@ -153,7 +153,7 @@ def _other_content(status: Status | str) -> Any:
 
 def _profile_columns(results: Sequence[WholeOutcome]) -> dict[str, Any]:
     """Build the columns of each gas profile's totals: WASM instructions, host, actions."""
-    metadata = [result.metadata for result in results]
+    metadata = [result.profile() for result in results]
     others = [profile and profile.other_gas() for profile in metadata]
     return {
         **{

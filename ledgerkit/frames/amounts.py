@@ -39,9 +39,11 @@ def plain(values: Sequence[Any]) -> list[int] | None:
 def exact(values: Iterable[Any], *, name: str = "amount", signed: bool = False) -> U128Array:
     """Convert Python integers (None or NA is missing) to a column; raise if a value doesn't fit."""
     listed = list(values)
-    mask = parsing.missing_in(listed)
-    pairs = zip(listed, mask, strict=True)
-    filled = [0 if missing else value for value, missing in pairs] if mask.any() else listed
+    if set(map(type, listed)) <= {int}:  # nothing is missing
+        mask, filled = np.zeros(len(listed), dtype=np.bool_), listed
+    else:
+        mask = parsing.missing_in(listed)
+        filled = [0 if missing else value for value, missing in zip(listed, mask, strict=True)]
     lowest = planes.LOWEST[signed]
     if filled and not (min(filled) >= lowest and max(filled) <= U128_MAX):
         row = next(i for i, v in enumerate(filled) if not lowest <= v <= U128_MAX)

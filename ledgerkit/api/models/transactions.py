@@ -107,7 +107,7 @@ class Metadata(Struct, gc=False):
 
 class CategorizedMetadata(Metadata, gc=False):
     """
-    The gas profile of calls, summed when it is decoded: a document has thousands of entries.
+    The gas profile of calls, summed when it is decoded.
 
     It has three entries without names, for WASM instructions, host functions and actions, and then
     one entry per unknown category.
@@ -169,7 +169,7 @@ class Outcome(Struct, gc=False):
 
 
 class WholeOutcome(Outcome, gc=False):
-    """An outcome as block documents have it: complete, with its account and gas profile."""
+    """An outcome as block documents have it: complete, with its account."""
 
     # Source: nearcore, core/primitives/src/views.rs, ExecutionOutcomeView.
     logs: list[str]
@@ -178,7 +178,17 @@ class WholeOutcome(Outcome, gc=False):
     tokens_burnt: str
     status: Status | str
     executor_id: str
-    metadata: CategorizedMetadata | None = None  # type: ignore[assignment]  # read at once
+
+    def __post_init__(self) -> None:
+        """Copy the gas profile, which would keep the whole document in memory."""
+        self.metadata = self.metadata.copy()
+
+    def profile(self) -> CategorizedMetadata | None:
+        """Return the gas profile, decoded once."""
+        if isinstance(self.metadata, Raw):
+            path, decoder = "$..outcome.metadata", json_decoding.decoder(CategorizedMetadata | None)
+            self.metadata = decode_member(self.metadata, path, decoder)
+        return self.metadata  # type: ignore[return-value]  # decoded above
 
 
 class ExecutionOutcome(Struct, gc=False):

@@ -17,7 +17,7 @@ from ledgerkit.api.models.actions import (
     function_calls,
     total_gas,
 )
-from ledgerkit.api.models.transactions import ActionReceipt, DecodedList, ReceiptBody
+from ledgerkit.api.models.transactions import PIECE, ActionReceipt, DecodedList, ReceiptBody
 from ledgerkit.tracing.action_fields import decode_all_args, parse_amount
 from ledgerkit.tracing.tree.lists import EMPTY_LIST, JoinedLists, check_gas, parse_amounts
 
@@ -56,11 +56,16 @@ class Bodies:
         self.inputs: list[tuple[int, str]] = []  # row and data_id
         self.outputs: list[tuple[int, str]] = []
         self.columns: dict[str, list[Any]] = {name: [] for name in _COLUMNS}
+        pending: list[Receipt] = []
         for result in results:
             bodies = result.bodies or DecodedList(())
-            self.lists.add(bodies.path, len(self.ids))
+            self.lists.add(bodies.path, len(self.ids) + len(pending))
             for piece in bodies.pieces():
-                self._add([r for r in piece if r.receipt is None or r.receipt.data is UNSET])
+                pending += [r for r in piece if r.receipt is None or r.receipt.data is UNSET]
+                if len(pending) >= PIECE:
+                    self._add(pending)
+                    pending = []
+        self._add(pending)
 
     def add_inferred(self, bodies: Sequence[Receipt]) -> None:
         """Append bodies that were inferred because the results lack them."""

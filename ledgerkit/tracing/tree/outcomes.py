@@ -8,7 +8,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from msgspec import UNSET, Raw
 
 from ledgerkit.api import chain_errors
-from ledgerkit.api.models.transactions import ExecutionOutcome, Status, TxResult, decode_member
+from ledgerkit.api.models.transactions import (
+    PIECE,
+    ExecutionOutcome,
+    Status,
+    TxResult,
+    decode_member,
+)
 from ledgerkit.errors import cut
 from ledgerkit.tracing.tree.lists import EMPTY_LIST, JoinedLists, check_gas, parse_amounts
 
@@ -51,10 +57,15 @@ class Outcomes:
         self.created_ids: list[Sequence[str]] = []
         self.result_ids: dict[int, str] = {}  # SuccessReceiptId, by row
         self.columns: dict[str, list[Any]] = {name: [] for name in _NOT_RUN}
+        pending: list[ExecutionOutcome] = []  # a few receipts cost as much as many
         for result in results:
-            self.lists.add(result.outcomes.path, len(self.ids))
+            self.lists.add(result.outcomes.path, len(self.ids) + len(pending))
             for piece in result.outcomes.pieces():
-                self._add(piece)
+                pending += piece
+                if len(pending) >= PIECE:
+                    self._add(pending)
+                    pending = []
+        self._add(pending)
         for name, value in _NOT_RUN.items():
             self.columns[name].append(value)
 
