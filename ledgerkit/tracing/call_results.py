@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ledgerkit.api.chain_errors import PANIC
 from ledgerkit.api.models.actions import Actions, FunctionCall, action_name, function_call
@@ -27,7 +27,7 @@ from ledgerkit.tracing.action_phrases import (
 from ledgerkit.tracing.actions import SUCCEEDED
 from ledgerkit.tracing.amount_texts import INTENTS, NEAR, plain, split_asset
 from ledgerkit.tracing.balance_timeline import POOL_METHODS, read_pool_lines
-from ledgerkit.tracing.intents import SWAP
+from ledgerkit.tracing.intents import SWAP, IntentMove
 from ledgerkit.tracing.transaction_data import Request, TransactionData, account
 from ledgerkit.units import count_text
 
@@ -236,20 +236,27 @@ def _summarize_swap(data: Calls) -> Summary | None:
 
 def _summarize_intents(data: Calls) -> Summary | None:
     """Summarize executed intents: swaps with a referral, else other swaps, else any moves."""
-    moves = [move for move in data.tx.intents if move.intent_hash and move.kind in _INTENT_TEXTS]
-    swaps = [move for move in moves if move.kind == SWAP and move.given and move.received]
-    named = [move for move in swaps if move.referral] or swaps or moves
+    groups: dict[Any, list[IntentMove]] = {}  # a swap of several tokens has several rows
+    for move in data.tx.intents:
+        if move.intent_hash and move.kind in _INTENT_TEXTS:
+            key = *move[:2], move.kind, move.account_id, move.counterparty_id, move.intent_hash
+            groups.setdefault(key, []).append(move)
+    swaps = [group for group in groups.values() if group[0].kind == SWAP]
+    named = [group for group in swaps if group[0].referral] or swaps or [*groups.values()]
     if data.request.receiver_id != INTENTS or not named:
         return None
-    amounts, texts = data.tx.amounts, []
-    for move in named[:_MAX_NAMED]:
-        given = amounts.text(move.given_asset or "", move.given or 0)
-        received = amounts.text(move.received_asset or "", move.received or 0)
-        names = {"given": given, "received": received, "to": account(move.counterparty_id)}
-        text = _INTENT_TEXTS[move.kind].format(**names)
+    amount_text, texts = data.tx.amounts.text, []
+    for group in named[:_MAX_NAMED]:
+        move = group[0]
+        given = [amount_text(m.given_asset, m.given or 0) for m in group if m.given_asset]
+        received = [
+            amount_text(m.received_asset, m.received or 0) for m in group if m.received_asset
+        ]
+        names = {"given": list_texts(given), "received": list_texts(received)}
+        text = _INTENT_TEXTS[move.kind].format(**names, to=account(move.counterparty_id))
         texts.append(f"{account(move.account_id)} {text}")
     hashes = {move.intent_hash for move in data.tx.intents if move.intent_hash}
-    n_others = len(hashes - {move.intent_hash for move in named[:_MAX_NAMED]})
+    n_others = len(hashes - {group[0].intent_hash for group in named[:_MAX_NAMED]})
     others = (f"with {count_text(n_others, 'other intent')}",) if n_others else ()
     return Summary(f"executed intents: {list_texts(texts)}", others)
 

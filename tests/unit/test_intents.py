@@ -154,6 +154,16 @@ def test_a_swap_of_several_tokens_has_a_row_for_each():
     ]
 
 
+def test_the_headline_names_all_tokens_of_a_swap():
+    """Its rows have one side each, and are one swap."""
+    trace = logged(
+        diff("x.near", {"nep141:a": "-5", "nep141:b": "-7", "nep141:c": "9"}, intent_hash="H"),
+        diff("y.near", {"nep141:a": "5"}, intent_hash="I"),
+    )
+    swap = "x.near swapped 5 units of a and 7 units of b for 9 units of c"
+    assert trace.headline() == f"alice.near executed intents: {swap}; with 1 other intent."
+
+
 def test_a_diff_with_one_sign_is_no_swap():
     """An intent that only gives, or only receives, exchanges nothing."""
     trace = logged(diff("x.near", {"nep141:a": "-5"}), diff("y.near", {"nep141:a": "5"}))
