@@ -561,7 +561,7 @@ def staking(
         as_pools = {
             stake.row[:2]
             for stake in stakes
-            if stake.total is not None and stake.row.source in ("indexed", "asked")
+            if stake.position.staked and stake.row.source in ("indexed", "asked")
         }
         responses = [response for _, response in fetched]
         stakes += [s for s in _liquid_stakes(fetcher, responses) if s.row[:2] not in as_pools]

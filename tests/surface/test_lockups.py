@@ -353,6 +353,12 @@ def test_a_liquid_token_that_is_read_as_a_pool_counts_once() -> None:
         frame = lk.staking(PERSON, pools=[token], progress=False, ledger=ledger)
     linear = frame[frame["pool_id"] == token]
     assert rows(linear, "source", "staked") == [("asked", 6), ("venear", 6)]
+    handler = with_stakes()
+    handler.views[token]["get_account"]["staked_balance"] = "0"  # it knows nothing of tokens
+    with mainnet(handler) as ledger:
+        frame = lk.staking(PERSON, pools=[token], progress=False, ledger=ledger)
+    linear = frame[frame["pool_id"] == token]
+    assert rows(linear, "source", "staked") == [("asked", 0), ("venear", 0), ("liquid", 151)]
 
 
 @pytest.mark.parametrize(("selected", "status"), [(NO_METHOD, "broken"), (NO_CODE, "no_contract")])
