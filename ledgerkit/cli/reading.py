@@ -300,6 +300,13 @@ READING = {
         schema=lambda args: "staking_positions" if args.positions or args.pools else "staking",
         example="alice.near --positions",
     ),
+    "lockups": Command(
+        "lockup contracts of accounts: what is locked, vested, and can be spent now",
+        "verbs.lockups:lockups",
+        _ID,
+        *_OPTIONS,
+        example="alice.near --network mainnet",
+    ),
     "keys": Command(
         "access keys of accounts",
         "verbs.accounts:keys",

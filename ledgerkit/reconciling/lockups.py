@@ -14,7 +14,7 @@ from ledgerkit.reconciling.rewards import listed_pools, read_rewards
 from ledgerkit.reconciling.stakes import pool_test, stake_entries, stake_of_transfer
 from ledgerkit.tracing.trace import Trace
 from ledgerkit.verbs.account_history import selected_transfers, transaction_rows
-from ledgerkit.verbs.lockups import Selection, lockup_ids, not_recorded, read_selections
+from ledgerkit.verbs.lockups import Selection, lockup_ids, read_selections, selection_note
 
 if TYPE_CHECKING:
     from ledgerkit.api.models.services import TransferRow
@@ -34,29 +34,26 @@ def lockup_rewards(
     """Read the rewards of an owner's lockup contracts, if any; add notes on what is not known."""
     rewards = []
     for account_id in lockup_ids(ledger.network, owner_id).values():
-        try:
-            selected = [_select(ledger, account_id, block) for block in (stop, start)]
-        except NotRecordedError:
-            notes.append(not_recorded(account_id, owner_id))
+        [at_stop] = read_selections(ledger, [account_id], stop.reference)
+        if note := selection_note(account_id, owner_id, at_stop):
+            notes.append(note)
+        if isinstance(at_stop, NotRecordedError) or _selection(at_stop).status == "no_account":
             continue
-        if selected[0].status != "no_account":
-            pools = [
-                *listed_pools(ledger, account_id),
-                *(pool_id for _, pool_id in selected if pool_id),
-            ]
-            flows = [*_stake_flows(ledger, account_id, start, stop, pool_test(pools))]
-            pools += [entry.counterparty_id for entry in flows if entry.counterparty_id]
-            reader = BalanceReader(ledger, account_id, progress=progress)
-            rewards += read_rewards(ledger, account_id, pools, start, stop, flows, reader)
+        [at_start] = read_selections(ledger, [account_id], start.reference)
+        selected = [_selection(at_stop).pool_id, _selection(at_start).pool_id]
+        pools = [*listed_pools(ledger, account_id), *filter(None, selected)]
+        flows = [*_stake_flows(ledger, account_id, start, stop, pool_test(pools))]
+        pools += [entry.counterparty_id for entry in flows if entry.counterparty_id]
+        reader = BalanceReader(ledger, account_id, progress=progress)
+        rewards += read_rewards(ledger, account_id, pools, start, stop, flows, reader)
     return rewards
 
 
-def _select(ledger: Ledger, account_id: str, block: Block) -> Selection:
-    """Return the pool that a lockup contract had selected after a block."""
-    [selection] = read_selections(ledger, [account_id], block.reference)
-    if isinstance(selection, LedgerError):
-        raise selection
-    return selection
+def _selection(value: Selection | LedgerError) -> Selection:
+    """Return what a lockup contract selected; raise if it could not be read."""
+    if isinstance(value, LedgerError):
+        raise value
+    return value
 
 
 def _stake_flows(

@@ -128,9 +128,16 @@ def _selection_call(lockup_id: str, at: BlockReference) -> Call[Selection]:
     return replace(cast("Call[Selection]", call), read=read, keep=None)
 
 
-def not_recorded(lockup_id: str, owner_id: str) -> str:
-    """Return the note on a lockup contract that is not in a recording of an earlier version."""
-    return f"the recording does not say whether {owner_id} has the lockup {lockup_id}"
+def selection_note(
+    lockup_id: str, owner_id: str, selection: Selection | errors.LedgerError
+) -> str | None:
+    """Return the note on a lockup contract that names no pool, or is not in an older recording."""
+    if isinstance(selection, errors.NotRecordedError):
+        return f"the recording does not say whether {owner_id} has the lockup {lockup_id}"
+    if isinstance(selection, errors.LedgerError) or selection.status in {"ok", "no_account"}:
+        return None
+    lockup = f"the lockup of {owner_id}, {lockup_id}, has the status {selection.status}"
+    return f"{lockup}: a pool that only its contract knows is not read"
 
 
 def lockup_pools(
@@ -146,15 +153,13 @@ def lockup_pools(
     selections = read_selections(fetcher.ledger, [row[2] for row in owned], final)
     contracts, notes = [], unknown_lockups(fetcher.ledger) or []
     for (owner_id, source, name), selection in zip(owned, selections, strict=True):
-        if isinstance(selection, errors.NotRecordedError):
-            notes.append(not_recorded(name, owner_id))
-        elif isinstance(selection, errors.LedgerError):
+        if note := selection_note(name, owner_id, selection):
+            notes.append(note)
+        if isinstance(selection, Selection):
+            if selection.status != "no_account":
+                contracts.append((owner_id, source, name, selection.pool_id))
+        elif not isinstance(selection, errors.NotRecordedError):
             fetcher.fail(owner_id, selection)
-        elif selection.status != "no_account":
-            contracts.append((owner_id, source, name, selection.pool_id))
-            if selection.status != "ok":
-                lockup = f"the lockup of {owner_id}, {name}, has the status {selection.status}"
-                notes.append(f"{lockup}: a pool that only its contract knows is not read")
     # The indexer also lists pools of earlier selections, which may have kept a balance.
     collector = Fetcher(fetcher.ledger, "collect", fetcher.progress)
     responses = collector.send([rest.staking(name) for *_, name, _ in contracts], "lockups")

@@ -208,6 +208,19 @@ def test_a_recording_without_lockups_has_all_else(
     assert sentence in replayed.attrs["notes"]
 
 
+def test_a_statement_notes_a_lockup_that_names_no_pool() -> None:
+    """The rewards of a lockup without its contract may lack some, and the text says so."""
+    genesis = Genesis()
+    genesis.account("carol.near", 10 * NEAR, keys=[KEY.public_key])
+    genesis.account(lockup_id("carol.near"), 5 * NEAR)
+    world = World(Settings(), genesis)
+    world.advance(5)
+    with lk.connect("local", world=world, make_default=False) as ledger:
+        lines = repr(lk.statement("carol.near", ledger=ledger)).splitlines()
+    lockup = f"the lockup of carol.near, {lockup_id('carol.near')}, has the status no_contract"
+    assert f"{lockup}: a pool that only its contract knows is not read" in lines
+
+
 def test_a_lockup_contract_has_the_account_of_its_owner() -> None:
     """A lockup contract's account is made of the hash of its owner's."""
     # Source: the accounts of a developer of the wallet Narwallets, in its public repository.

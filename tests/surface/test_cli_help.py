@@ -37,7 +37,7 @@ def test_each_page_fits_80_columns_and_has_an_example(capsys, subtests):
 
 
 EXAMPLES = [
-    *("account", "ft", "nft", "staking", "keys", "history", "transactions", "transfers"),
+    *("account", "ft", "nft", "staking", "lockups", "keys", "history", "transactions", "transfers"),
     *("block", "view", "trace", "receipts", "statement", "follow", "world", "completion"),
 ]
 
