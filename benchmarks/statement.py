@@ -7,7 +7,7 @@ latency times their number, plus that of all other requests divided by those in 
 3 ms of work for each transaction, 20,000 a minute, and a second for the few requests that come one
 after the other. The pace counts the CPU time of the whole process, also of requests and decoding.
 Each statement is built in a fresh process, whose peak memory is measured, after one that loads the
-libraries.
+libraries, and whose CPU time is that of the first statement of a session.
 
 `--small` stops at 1,000 transactions and judges no time, because a busy machine misses its targets.
 """
@@ -29,6 +29,7 @@ IN_FLIGHT = 16  # the default
 ENTRIES = 6
 A_MINUTE = 20_000
 FIXED_S = 1.0
+FIRST_MS = 60.0
 FLAT, MOST_MB = 1.5, 450.0
 
 
@@ -43,6 +44,7 @@ class Figures(NamedTuple):
     planned: dict[str, int]
     entries: int
     adds_up: bool
+    first_cpu_s: float
 
     @property
     def limit_s(self) -> float:
@@ -64,9 +66,12 @@ def take_requests(url: str) -> dict[str, int]:
 
 
 def build(url: str, count: int, warm_up_url: str) -> Figures:
-    """Build a statement through the public function."""
+    """Build two statements through the public function, the first one of a small account."""
+    import pandas  # noqa: ICN001, F401 - loaded by any verb, and not what is measured
+
     import ledgerkit as lk
 
+    cpu_s = []
     for address in (warm_up_url, url):
         with lk.connect(
             "lab",
@@ -78,14 +83,16 @@ def build(url: str, count: int, warm_up_url: str) -> Figures:
         ) as ledger:
             begin, begin_cpu = time.perf_counter(), time.process_time()
             statement = lk.statement(ACCOUNT, progress=False, ledger=ledger)
-            took, cpu = time.perf_counter() - begin, time.process_time() - begin_cpu
+            took = time.perf_counter() - begin
+            cpu_s.append(time.process_time() - begin_cpu)
             peak, requests = peak_mb(), take_requests(address)
             with redirect_stdout(None):  # a dry run prints its plan
                 plan = lk.statement(ACCOUNT, dry_run=True, ledger=ledger)
     totals, entries = statement.totals, len(statement.store)
     adds_up = len(totals) == 2 and not totals["missing"].any() and statement.gaps.empty
     is_whole = adds_up and entries == count * ENTRIES and not statement.facts.notes
-    return Figures(count, took, cpu, peak, requests, plan.requests, entries, is_whole)
+    first, cpu = cpu_s
+    return Figures(count, took, cpu, peak, requests, plan.requests, entries, is_whole, first)
 
 
 def measured(count: int) -> Figures:
@@ -108,16 +115,19 @@ def judge(runs: dict[int, Figures]) -> None:
     ]
     planned = [run.planned["Transactions API"] for run in runs.values()]
     claim = "a dry run predicts the requests for transactions"
-    say(claim, ", ".join(f"{number:,}" for number in listed), met=listed == planned)
+    say(claim, f"{sum(listed):,} requests", met=listed == planned)
 
 
 def judge_scale(runs: dict[int, Figures]) -> None:
     """Judge the times, and pace and memory at many transactions."""
-    for count, run in runs.items():
-        allowed_s = run.limit_s + count * 60 / A_MINUTE + FIXED_S
-        claim = f"{count:,} transactions: at most {allowed_s:,.0f} s"
-        say(claim, f"{run.seconds:.1f} s", met=run.seconds <= allowed_s)
     few, many = runs[10**4], runs[10**5]
+    first_ms = min(run.first_cpu_s for run in runs.values()) * 1e3
+    claim = f"the first of a session: at most {FIRST_MS:.0f} ms of CPU beside pandas"
+    say(claim, f"{first_ms:.0f} ms", met=first_ms <= FIRST_MS)
+    allowed_s = many.limit_s + many.transactions * 60 / A_MINUTE + FIXED_S
+    claim = f"{many.transactions:,} transactions: at most {allowed_s:,.0f} s"
+    figure = f"{many.seconds:.0f} s, the network's limit {many.limit_s:.0f} s"
+    say(claim, figure, met=many.seconds <= allowed_s)
     claim = f"at least {A_MINUTE:,} transactions a minute a core"
     say(claim, f"{many.a_minute:,.0f}", met=many.a_minute >= A_MINUTE)
     flat = many.peak_mb / few.peak_mb

@@ -2,10 +2,10 @@
 Run the benchmarks, one after the other, and end with a table of their targets.
 
 `python tools/bench.py` runs all; `--only u128 receipts` runs these, `--small` runs the small
-editions of those that have one, `--runs 6` runs each six times, and `--write` stores the rows in
-the table of docs/benchmarks.md. Of several runs a figure is the minimum, the median and the
-maximum, and a target is met if every run met it. The exit code is 1 if a target is missed or a
-benchmark fails.
+editions of those that have one, and `--runs 3` runs each three times. `--write` runs each six
+times, and stores the rows in the table of docs/benchmarks.md. Of several runs a figure is the
+minimum, the median and the maximum, and a target is met if every run met it. The exit code is 1 if
+a target is missed or a benchmark fails.
 """
 
 import argparse
@@ -26,7 +26,8 @@ NUMBER = re.compile(r"\d[\d,]*(?:\.\d+)?")
 TARGET = re.compile(r"^target: (.+): (met|missed) \((.+)\)$", re.MULTILINE)
 ROW = re.compile(r"^\| ([a-z]\w*)\b.*\|$", re.MULTILINE)
 MARKED = re.compile(r"(<!-- benchmarks begin -->\n)(.*)(<!-- benchmarks end -->\n)", re.DOTALL)
-HEAD = "| Benchmark | Target | Figure | |\n|---|---|---|---|\n"
+HEAD = "| Job | Target | Figure | Beside it | |\n|---|---|---|---|---|\n"
+STORED_RUNS = 6
 
 
 class Run(NamedTuple):
@@ -61,20 +62,28 @@ def rows(*runs: Run) -> list[str]:
             targets.append(("runs to its end", "failed", f"exit code {done.code}"))
         for claim, word, figure in targets:
             results.setdefault(claim, []).append((word, figure))
-    name = runs[0].name if len(runs) == 1 else f"{runs[0].name}, {len(runs)} runs"
-    return [
-        f"| {name} | {claim} | {spread([figure for _, figure in judged])} |"
-        f" {verdict([word for word, _ in judged])} |"
-        for claim, judged in results.items()
-    ]
+    return [row(runs[0].name, claim, judged) for claim, judged in results.items()]
 
 
-def spread(figures: list[str]) -> str:
-    """Return the minimum, the median and the maximum of a figure, or the one that all have."""
-    if len(set(figures)) == 1:
-        return figures[0]
-    by_number = sorted(figures, key=number)
-    return " / ".join((by_number[0], by_number[(len(figures) - 1) // 2], by_number[-1]))
+def row(name: str, claim: str, judged: list[tuple[str, str]]) -> str:
+    """
+    Format the row of a target.
+
+    A claim is "job: target" or a target alone; a figure may have a rival or a limit after a comma.
+    """
+    job, _, target = claim.rpartition(": ")
+    by_number = sorted((figure for _, figure in judged), key=number)
+    median = by_number[(len(by_number) - 1) // 2]
+    own, beside = zip(*map(parts, (by_number[0], median, by_number[-1])), strict=True)
+    figure = own[0] if len(set(own)) == 1 else " / ".join(own)
+    cells = (f"{name}: {job}" if job else name, target, figure, beside[1])
+    return f"| {' | '.join(cells)} | {verdict([word for word, _ in judged])} |"
+
+
+def parts(figure: str) -> tuple[str, str]:
+    """Split a figure into its own number and what is beside it."""
+    own, *beside = re.split("[,;] ", figure, maxsplit=1)
+    return own, beside[0] if beside else ""
 
 
 def number(figure: str) -> float:
@@ -132,7 +141,7 @@ def write(new: dict[str, list[str]]) -> None:
 def format_table(by_name: dict[str, list[str]]) -> str:
     """Format the rows of benchmarks as a table, with the machine below it."""
     body = "".join(f"{row}\n" for _, listed in sorted(by_name.items()) for row in listed)
-    explanation = "Of several runs: minimum / median / maximum."
+    explanation = "Three figures: minimum / median / maximum of several runs."
     return f"{HEAD}{body}\n{explanation} Measured on {machine()}.\n"
 
 
@@ -141,15 +150,16 @@ def main() -> int:
     parser = argparse.ArgumentParser(description="Run benchmarks; end with a table of targets.")
     parser.add_argument("--only", nargs="+", choices=SCRIPTS, metavar="NAME", default=SCRIPTS)
     parser.add_argument("--small", action="store_true", help="run the small editions")
-    parser.add_argument("--runs", type=int, default=1, help="run each so many times")
+    parser.add_argument("--runs", type=int, help="run each so many times; 6 with --write")
     parser.add_argument("--write", action="store_true", help="store the table in the docs")
     options = parser.parse_args()
     if options.small and options.write:
         parser.error("the stored table is of the full editions: use --write without --small")
-    if options.runs < 1:
-        parser.error(f"--runs {options.runs} is not valid: at least 1")
+    n_runs = options.runs or (STORED_RUNS if options.write else 1)
+    if n_runs < 1 or (options.write and n_runs != STORED_RUNS):
+        parser.error(f"--runs {n_runs} is not valid: at least 1, and {STORED_RUNS} with --write")
     done = {
-        name: [run(name, SMALL.get(name, []) if options.small else []) for _ in range(options.runs)]
+        name: [run(name, SMALL.get(name, []) if options.small else []) for _ in range(n_runs)]
         for name in options.only
     }
     by_name = {name: rows(*runs) for name, runs in done.items()}

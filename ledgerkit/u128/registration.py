@@ -11,9 +11,10 @@ Another one waits for Dask: its workers import ledgerkit only when they receive 
 from __future__ import annotations
 
 import sys
-from typing import Any
 
 TYPE_CHECKING = False  # importing typing would take longer than importing the package
+if TYPE_CHECKING:
+    from typing import Any
 
 # The module that registers the dtype with a library, by the module of the library.
 _REGISTERING = {
