@@ -89,6 +89,12 @@ class Calls:
     def _value_rows(self) -> list[Transfer]:
         return _value_rows(self.tx.transfers)
 
+    @cached_property
+    def only_transfer_call(self) -> tuple[FunctionCall | None, str | None]:
+        """Return the only `ft_transfer_call` and its receiver; nothing if there are several."""
+        calls = [call for call in self.calls if call.method_name == "ft_transfer_call"]
+        return (calls[0], receiver_arg(calls[0])) if len(calls) == 1 else (None, None)
+
     def has(self, *methods: str) -> bool:
         """Return True if one of these methods was called."""
         return any(call.method_name in methods for call in self.calls)
@@ -193,7 +199,7 @@ def _summarize_creation(data: Calls) -> Summary | None:
 
 def _summarize_refunded_tokens(data: Calls) -> Summary | None:
     """Summarize an `ft_transfer_call` that was refunded in full."""
-    call, receiver_id = _only_transfer_call(data)
+    call, receiver_id = data.only_transfer_call
     if call is None or data.token in data.gives:
         return None
     sent = data.moved(data.token, data.request.sender_id, receiver_id)
@@ -213,13 +219,8 @@ def _summarize_refunded_tokens(data: Calls) -> Summary | None:
     return Summary(text, (clause,), has_reason=True)
 
 
-def _only_transfer_call(data: Calls) -> tuple[FunctionCall | None, str | None]:
-    calls = [call for call in data.calls if call.method_name == "ft_transfer_call"]
-    return (calls[0], receiver_arg(calls[0])) if len(calls) == 1 else (None, None)
-
-
 def _summarize_swap(data: Calls) -> Summary | None:
-    call, receiver_id = _only_transfer_call(data)
+    call, receiver_id = data.only_transfer_call
     gives, gets = _only_fungible(data.gives), _only_fungible(data.gets)
     if not gives or not gets or not (call or data.has_name_part("swap")):
         return None
@@ -356,7 +357,7 @@ def _pool_lines(data: Calls) -> dict[str, int]:
 
 
 def _summarize_sent_tokens(data: Calls) -> Summary | None:
-    call, receiver_id = _only_transfer_call(data)
+    call, receiver_id = data.only_transfer_call
     amounts, sender_id = data.tx.amounts, data.request.sender_id
     if call is not None and len(data.calls) == 1:
         sent = data.moved(data.token, sender_id, receiver_id)
