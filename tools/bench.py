@@ -42,6 +42,7 @@ def run(name: str, arguments: list[str]) -> Run:
     """Run a benchmark without LEDGERKIT_ variables, and print its output as it comes."""
     print(f"── {name}", flush=True)
     environment = {k: v for k, v in os.environ.items() if not k.startswith("LEDGERKIT_")}
+    environment.pop("PYTHONDONTWRITEBYTECODE", None)  # each import would compile its module again
     command = [sys.executable, "-u", str(SCRIPTS[name]), *arguments]
     printed = []
     with subprocess.Popen(
