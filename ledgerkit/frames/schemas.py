@@ -553,7 +553,7 @@ SCHEMAS: dict[str, tuple[Column, ...]] = {
         _c("given", "u128", "exact amount that it gave, with the fee", AMOUNT_UNIT),
         _c("received_asset", "str", _INTENT_ASSET),
         _c("received", "u128", "exact amount that it received, without the fee", AMOUNT_UNIT),
-        _c("fee", "u128", "part of the amount that was kept as a fee", AMOUNT_UNIT),
+        _c("fee", "u128", "the fee, a part of the amount", AMOUNT_UNIT),
         _c(
             "counterparty_id",
             "str",

@@ -4,9 +4,9 @@ The verifier contract of NEAR Intents: a ledger of tokens whose owners sign inte
 Tokens arrive by ``ft_transfer_call`` and are minted here (NEP-245). ``execute_intents`` verifies
 messages (NEP-413), executes their intents, and matches what accounts gave with what they got.
 
-Source: near/intents, contracts/defuse. Of its intents this contract has token_diff, transfer,
-ft_withdraw without a call or storage deposit, and native_withdraw; of its signatures those of
-NEP-413. Nonces have no salts, and there are no roles, locks, NFTs or multi-tokens.
+Source: near/intents, contracts/defuse. This contract has the intents token_diff, transfer,
+ft_withdraw without a call or storage deposit, and native_withdraw, signed by NEP-413. Nonces have
+no salts, and there are no roles, locks, NFTs or multi-tokens.
 
 Storage: ``b`` + account id -> balances by token id, ``k`` + account id -> public keys, ``n`` +
 account id and nonce -> a nonce that was used.
