@@ -777,7 +777,7 @@ def test_a_dead_archival_host_stops_no_other(dead_host):
     """After ten old blocks that only a dead archival host has, newer ones are still read."""
 
     def handler(_method: str, _path: str, _headers: Mapping[str, str], body: bytes) -> Reply:
-        return GAS if b"1000" in body else failure("UNKNOWN_BLOCK")
+        return GAS if b"[1000]" in body else failure("UNKNOWN_BLOCK")
 
     calls = [rpc.gas_price(height) for height in [*range(30), *[1000] * 5]]
     with (
