@@ -9,10 +9,8 @@ Storage: ``a`` + account id -> balance in 16 bytes, at most 125 bytes per record
 else is in the state.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 from msgspec import Meta, Struct
 
@@ -28,13 +26,11 @@ from ledgerkit.localnet.contract_sdk import (
     view,
 )
 from ledgerkit.localnet.fees import STORAGE_BYTE_PRICE, TGAS
-from ledgerkit.localnet.promises import Promise  # noqa: TC001 - annotations are read when it runs
+from ledgerkit.localnet.promises import Promise
+from ledgerkit.localnet.vm import Vm
 from ledgerkit.protocol import AccountId
 from ledgerkit.protocol.borsh import text
 from ledgerkit.units import U128_MAX
-
-if TYPE_CHECKING:
-    from ledgerkit.localnet.vm import Vm
 
 SPEC = "ft-1.0.0"
 PREFIX = b"a"

@@ -7,10 +7,7 @@ pools and add rewards, each with a callback that reverts a failed step. Methods,
 panics follow contracts/linear of linear-protocol/LiNEAR.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING
 
 from msgspec import Struct, field
 
@@ -32,12 +29,10 @@ from ledgerkit.localnet.contracts.fungible_token import (
 )
 from ledgerkit.localnet.contracts.staking_pool import EPOCHS_TO_UNLOCK, StakeShares, ceil
 from ledgerkit.localnet.fees import TGAS
-from ledgerkit.localnet.promises import Promise  # noqa: TC001 - annotations are read when it runs
-from ledgerkit.protocol import AccountId  # noqa: TC001 - annotations are read when it runs
+from ledgerkit.localnet.promises import Promise
+from ledgerkit.localnet.vm import Vm
+from ledgerkit.protocol import AccountId
 from ledgerkit.protocol.borsh import text
-
-if TYPE_CHECKING:
-    from ledgerkit.localnet.vm import Vm
 
 NEAR = 10**24
 FIRST_STAKE = 10 * NEAR  # owned by no account: it prevents inflating the share price

@@ -6,16 +6,14 @@ near/core-contracts, lockup. Left out are unstaking, refreshing the known deposi
 pools, private vesting schedules, terminated ones, and the time before transfers were enabled.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 from msgspec import Struct
 
 from ledgerkit.localnet.contract_sdk import U128, Contract, call, state_view, succeeded, view
 from ledgerkit.localnet.fees import TGAS
-from ledgerkit.localnet.promises import Promise  # noqa: TC001 - annotations are read when it runs
-from ledgerkit.protocol import AccountId  # noqa: TC001 - annotations are read when it runs
+from ledgerkit.localnet.promises import Promise
+from ledgerkit.protocol import AccountId
 
 BASE_GAS = 25 * TGAS
 MIN_BALANCE_FOR_STORAGE = 35 * 10**23  # yoctoNEAR

@@ -6,10 +6,8 @@ Storage: ``t`` + token id -> the token; ``i`` + number -> token id, in the order
 without gaps. A token's record contains its index as `place`, so no list has to be searched.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterable, Iterator
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 from msgspec import Meta, Struct
 from msgspec.structs import asdict, replace
@@ -29,12 +27,10 @@ from ledgerkit.localnet.contract_sdk import (
 )
 from ledgerkit.localnet.execution_errors import PanicError
 from ledgerkit.localnet.fees import STORAGE_BYTE_PRICE, TGAS
-from ledgerkit.localnet.promises import Promise  # noqa: TC001 - annotations are read when it runs
-from ledgerkit.protocol import AccountId  # noqa: TC001 - as above
+from ledgerkit.localnet.promises import Promise
+from ledgerkit.localnet.vm import Vm
+from ledgerkit.protocol import AccountId
 from ledgerkit.protocol.borsh import text
-
-if TYPE_CHECKING:
-    from ledgerkit.localnet.vm import Vm
 
 SPEC = "nft-1.0.0"
 TOKENS, MINTED, OWNERS, LISTS = b"t", b"i", b"n", b"o"  # prefixes of storage keys

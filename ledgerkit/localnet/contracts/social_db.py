@@ -7,8 +7,6 @@ a deletion. A node's own string is stored in a child leaf with an empty label.
 Methods and panics follow NearSocial/social-db, the contract of social.near.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Literal

@@ -7,10 +7,8 @@ small guarantee fund pays the difference, and the price never falls. Methods, lo
 panics follow near/core-contracts, staking-pool.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any, ClassVar, Never
+from typing import Any, ClassVar, Never
 
 from msgspec import Struct
 
@@ -29,12 +27,10 @@ from ledgerkit.localnet.contract_sdk import (
 )
 from ledgerkit.localnet.execution_errors import PanicError
 from ledgerkit.localnet.fees import TGAS
+from ledgerkit.localnet.promises import Promise
+from ledgerkit.localnet.vm import Vm
 from ledgerkit.protocol import AccountId, PublicKey
 from ledgerkit.protocol.borsh import text
-
-if TYPE_CHECKING:
-    from ledgerkit.localnet.promises import Promise
-    from ledgerkit.localnet.vm import Vm
 
 GUARANTEE_FUND = 10**12  # yoctoNEAR that pay for rounding
 EPOCHS_TO_UNLOCK = 4

@@ -6,10 +6,6 @@ grows by with time. Methods and results follow houseofstake/house-of-stake-contr
 venear-contract and lockup-contract. Left out are votes, delegation, and the events of lockups.
 """
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 from msgspec import Struct
 
 from ledgerkit.localnet.contract_sdk import (
@@ -30,11 +26,9 @@ from ledgerkit.localnet.contracts.fungible_token import (
 )
 from ledgerkit.localnet.contracts.lockup import StakingLockup
 from ledgerkit.localnet.fees import TGAS
-from ledgerkit.localnet.promises import Promise  # noqa: TC001 - annotations are read when it runs
+from ledgerkit.localnet.promises import Promise
+from ledgerkit.localnet.vm import Vm
 from ledgerkit.protocol import AccountId
-
-if TYPE_CHECKING:
-    from ledgerkit.localnet.vm import Vm
 
 MILLI_NEAR = 10**21
 SECOND_NS = 10**9
