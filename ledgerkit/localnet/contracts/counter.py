@@ -22,30 +22,25 @@ class Counter(Contract):
 
     @call(init=True)
     def new(self, number: int = 0) -> None:
-        """Initialize the counter with a number."""
         self.state = self.State()
         self._add(number)
 
     @view
     def get_num(self) -> int:
-        """Return the number."""
         return self.state.number
 
     @call
     def increment(self, by: int = 1) -> None:
-        """Add to the number."""
         self._add(by)
         self.vm.log(f"Increased number to {self.state.number}")
 
     @call
     def decrement(self, by: int = 1) -> None:
-        """Subtract from the number."""
         self._add(-by)
         self.vm.log(f"Decreased number to {self.state.number}")
 
     @call
     def reset(self) -> None:
-        """Set the number to 0."""
         self.state.number = 0
         self.vm.log("Reset counter to zero")
 

@@ -11,13 +11,13 @@ from typing import Annotated
 
 import msgspec
 
-from ledgerkit import json_decoding
 from ledgerkit.localnet.contract_sdk import (
     STATE_KEY,
     U128,
     Contract,
     JsonMap,
     call,
+    from_json,
     state_view,
     succeeded,
     to_json,
@@ -103,7 +103,6 @@ class Dex(Contract):
 
     @call
     def resume(self) -> None:
-        """End a pause."""
         self._assert_owner()
         self.state.paused = False
         self.vm.log("Resumed")
@@ -116,7 +115,10 @@ class Dex(Contract):
         self.require(not self.state.paused, PAUSED)
         token_id = self.vm.predecessor_id
         if msg:
-            token_out, amount_out = self._swap_all(_parse_message(self.vm, msg), token_id, amount)
+            message: Message | None = from_json(msg, Message)
+            if message is None:
+                self.vm.panic(BAD_MESSAGE)
+            token_out, amount_out = self._swap_all(message.actions, token_id, amount)
             self._send(sender_id, token_out, amount_out)
         else:
             self._credit(sender_id, token_id, amount)
@@ -146,7 +148,6 @@ class Dex(Contract):
 
     @view
     def get_deposits(self, account_id: AccountId) -> dict[str, U128]:
-        """Return an account's deposits, by token."""
         deposits = self._deposits.get(account_id) or {}
         return {token_id: U128(amount) for token_id, amount in deposits.items()}
 
@@ -223,10 +224,3 @@ class Dex(Contract):
             yield b"p" + text(pool_id), to_json(pool)
             yield b"s" + text(f"{pool_id}:{owner_id}"), u128(FIRST_SHARES)
         yield STATE_KEY, to_json(cls.State(owner_id, count))
-
-
-def _parse_message(vm: Vm, msg: str) -> list[Action]:
-    try:
-        return json_decoding.decode(msg, Message).actions
-    except msgspec.DecodeError:
-        vm.panic(BAD_MESSAGE)

@@ -79,7 +79,6 @@ WRAPPED = FungibleMetadata(
 
 
 def balance_records(holders: Mapping[str, int]) -> Iterator[tuple[bytes, bytes]]:
-    """Yield the records of registered accounts and their balances."""
     for account_id, balance in holders.items():
         yield PREFIX + text(account_id), balance.to_bytes(16, "little")
 
@@ -101,7 +100,6 @@ class FungibleTokenBase(Contract):
 
     @call(payable=True)
     def ft_transfer(self, receiver_id: AccountId, amount: U128, memo: str | None = None) -> None:
-        """Transfer tokens from the caller to an account."""
         self.assert_one_yocto()
         self.move(self.vm.predecessor_id, receiver_id, amount, memo)
 
@@ -124,7 +122,10 @@ class FungibleTokenBase(Contract):
         self, sender_id: AccountId, receiver_id: AccountId, amount: U128
     ) -> U128:
         """Refund the unused amount to the sender; return the amount that was used."""
-        refund = min(self._unused_amount(amount), self.accounts.get(receiver_id) or 0)
+        unused: int | None = from_json(self.vm.promise_results[0], U128)
+        if unused is None:  # without a valid result, the receiver used nothing
+            unused = amount
+        refund = min(amount, unused, self.accounts.get(receiver_id) or 0)
         if not refund:
             return amount
         self.debit(receiver_id, refund)
@@ -205,29 +206,24 @@ class FungibleTokenBase(Contract):
     # For derived contracts ---------------------------------------------------------------
 
     def register(self, account_id: str) -> None:
-        """Register an account with a balance of 0."""
         self.accounts.put(account_id, 0)
 
     def balance(self, account_id: str) -> int:
-        """Return the balance of an account, or panic if it is not registered."""
         return self.accounts.required(account_id, f"The account {account_id} is not registered")
 
     def credit(self, account_id: str, amount: int) -> None:
-        """Add tokens to an account and to the total supply."""
         balance = self.balance(account_id)
         self.state.total_supply += amount
         self.require(self.state.total_supply <= U128_MAX, "Total supply overflow")
         self.accounts.put(account_id, balance + amount)
 
     def debit(self, account_id: str, amount: int) -> None:
-        """Remove tokens from an account and from the total supply."""
         balance = self.balance(account_id)
         self.require(amount <= balance, NOT_ENOUGH)
         self.state.total_supply -= amount
         self.accounts.put(account_id, balance - amount)
 
     def move(self, sender_id: str, receiver_id: str, amount: int, memo: str | None) -> None:
-        """Move tokens from one account to another, and log the transfer."""
         self.require(sender_id != receiver_id, "Sender and receiver should be different")
         self.require(amount > 0, "The amount should be a positive number")
         self.debit(sender_id, amount)
@@ -235,11 +231,9 @@ class FungibleTokenBase(Contract):
         self._log_transfer(sender_id, receiver_id, amount, memo)
 
     def log_mint(self, owner_id: str, amount: int, memo: str | None = None) -> None:
-        """Log minted tokens."""
         self._log_event("ft_mint", {"owner_id": owner_id, "amount": str(amount), "memo": memo})
 
     def log_burn(self, owner_id: str, amount: int, memo: str | None = None) -> None:
-        """Log burnt tokens."""
         self._log_event("ft_burn", {"owner_id": owner_id, "amount": str(amount), "memo": memo})
 
     def _log_transfer(
@@ -250,11 +244,6 @@ class FungibleTokenBase(Contract):
 
     def _log_event(self, event: str, row: dict[str, str | None]) -> None:
         self.event("nep141", "1.0.0", event, [row])
-
-    def _unused_amount(self, amount: int) -> int:
-        """Return the amount that the receiver did not use: all of it without a valid result."""
-        unused = from_json(self.vm.promise_results[0], U128)
-        return amount if unused is None else min(unused, amount)
 
 
 class FungibleToken(FungibleTokenBase, code_name="ledgerkit.localnet.contracts.fungible.Fungible"):
@@ -276,12 +265,10 @@ class FungibleToken(FungibleTokenBase, code_name="ledgerkit.localnet.contracts.f
 
     @call(init=True)
     def new_default_meta(self, owner_id: AccountId, total_supply: U128) -> None:
-        """Initialize the token with example metadata."""
         self.new(owner_id, total_supply, EXAMPLE)
 
     @call
     def mint(self, account_id: AccountId, amount: U128) -> None:
-        """Mint tokens for a registered account."""
         owner_id = self.state.owner_id
         self.require(self.vm.predecessor_id == owner_id, f"Only {owner_id} can mint")
         self.require(amount > 0, "The amount should be a positive number")
@@ -290,10 +277,7 @@ class FungibleToken(FungibleTokenBase, code_name="ledgerkit.localnet.contracts.f
 
     @classmethod
     def genesis(
-        cls,
-        owner_id: str,
-        holders: Mapping[str, int],
-        metadata: FungibleMetadata = EXAMPLE,
+        cls, owner_id: str, holders: Mapping[str, int], metadata: FungibleMetadata = EXAMPLE
     ) -> Iterator[tuple[bytes, bytes]]:
         """Yield the records of a token with registered holders; the owner is registered too."""
         supply = sum(holders.values())
@@ -307,7 +291,6 @@ class WrappedNear(FungibleTokenBase, code_name="ledgerkit.localnet.contracts.wra
 
     @call(init=True)
     def new(self) -> None:
-        """Initialize the contract without tokens."""
         self.state = self.State(metadata=WRAPPED)
 
     @call(payable=True)

@@ -186,7 +186,6 @@ class Intents(Contract):
 
     @call(private=True)
     def do_native_withdraw(self, withdraw: NativeWithdraw) -> Promise:
-        """Send NEAR, after it was unwrapped."""
         self.require(succeeded(self.vm), "near_withdraw failed")
         return self.vm.promise(withdraw.receiver_id).transfer(withdraw.amount)
 
@@ -328,12 +327,10 @@ class Intents(Contract):
 
     @view
     def mt_balance_of(self, account_id: AccountId, token_id: str) -> U128:
-        """Return the balance of a token."""
         return U128((self._balances.get(account_id) or {}).get(token_id, 0))
 
     @view
     def mt_batch_balance_of(self, account_id: AccountId, token_ids: list[str]) -> list[U128]:
-        """Return the balances of tokens."""
         balances = self._balances.get(account_id) or {}
         return [U128(balances.get(token_id, 0)) for token_id in token_ids]
 
@@ -341,7 +338,6 @@ class Intents(Contract):
     def mt_tokens_for_owner(
         self, account_id: AccountId, from_index: U128 | None = None, limit: int | None = None
     ) -> list[dict[str, str | None]]:
-        """Return a page of the tokens that an account has."""
         ids = list(self._balances.get(account_id) or {})
         listed = [ids[index] for index in page(len(ids), from_index or 0, limit)]
         return [{"token_id": token_id, "owner_id": None} for token_id in listed]
@@ -387,6 +383,5 @@ class Intents(Contract):
 
 
 def _row(owner_id: str, token_id: str, amount: int, memo: str) -> dict[str, Any]:
-    """Build the element of an event of NEP-245."""
     amounts = {"token_ids": [token_id], "amounts": [str(amount)]}
     return {"owner_id": owner_id, **amounts, "memo": memo}

@@ -104,12 +104,10 @@ class LiquidStaking(
 
     @classmethod
     def first_state(cls, owner_id: str) -> State:
-        """Return the state of a new contract."""
         return cls.State(owner_id=str(owner_id), metadata=METADATA, total_supply=FIRST_STAKE)
 
     @call
     def add_validator(self, validator_id: AccountId) -> None:
-        """Add a pool to stake with."""
         self.require(
             self.vm.predecessor_id == self.state.owner_id, "Only owner can perform this action"
         )
@@ -120,7 +118,6 @@ class LiquidStaking(
 
     @call(payable=True)
     def deposit(self) -> None:
-        """Add the deposit to the caller's unstaked balance."""
         self._deposit()
 
     @call(payable=True)
@@ -130,12 +127,10 @@ class LiquidStaking(
 
     @call
     def stake(self, amount: U128) -> U128:
-        """Stake from the caller's unstaked balance; return the shares it buys."""
         return self._stake(amount)
 
     @call
     def stake_all(self) -> U128:
-        """Stake the caller's unstaked balance; return the shares it buys."""
         return self._stake(self._unstaked_of(self.vm.predecessor_id).amount)
 
     @call
@@ -145,17 +140,14 @@ class LiquidStaking(
 
     @call
     def unstake_all(self) -> None:
-        """Unstake the value of all the caller's shares."""
         self._unstake(self.value_of(self.accounts.get(self.vm.predecessor_id) or 0))
 
     @call
     def withdraw(self, amount: U128) -> None:
-        """Transfer from the unstaked balance to the caller."""
         self._withdraw(amount)
 
     @call
     def withdraw_all(self) -> None:
-        """Transfer the whole unstaked balance to the caller."""
         self._withdraw(self._unstaked_of(self.vm.predecessor_id).amount)
 
     @call(payable=True)
@@ -275,10 +267,7 @@ class LiquidStaking(
         if pool_id is None or amount < MIN_SETTLEMENT:
             return self._log_no_settlement("unstake", amount)
         self.state.unstake_to_settle -= amount
-        self._log_pool_event("epoch_unstake_attempt", pool_id, amount)
-        promise = self.vm.promise(pool_id)
-        promise.function_call("unstake", to_json({"amount": U128(amount)}), gas=POOL_GAS)
-        return self._add_callback(promise, "validator_unstaked_callback", pool_id, amount)
+        return self._call_pool("unstake", pool_id, amount, "validator_unstaked_callback")
 
     @call(private=True)
     def validator_unstaked_callback(self, validator_id: AccountId, amount: U128) -> bool:
@@ -293,12 +282,8 @@ class LiquidStaking(
 
     @call
     def epoch_withdraw(self, validator_id: AccountId) -> Promise:
-        """Withdraw the unstaked balance from a pool."""
         amount = self._validator(validator_id).unstaked
-        self._log_pool_event("epoch_withdraw_attempt", validator_id, amount)
-        promise = self.vm.promise(validator_id)
-        promise.function_call("withdraw", to_json({"amount": U128(amount)}), gas=POOL_GAS)
-        return self._add_callback(promise, "validator_withdraw_callback", validator_id, amount)
+        return self._call_pool("withdraw", validator_id, amount, "validator_withdraw_callback")
 
     @call(private=True)
     def validator_withdraw_callback(self, validator_id: AccountId, amount: U128) -> bool:
@@ -316,7 +301,8 @@ class LiquidStaking(
         promise.function_call("ping", b"", gas=POOL_GAS)
         args = to_json({"account_id": self.vm.current_account_id})
         promise.function_call("get_account_total_balance", args, gas=CALLBACK_GAS)
-        return self._add_callback(promise, "validator_get_balance_callback", validator_id)
+        callback = "validator_get_balance_callback"
+        return self.call_back(promise, callback, CALLBACK_GAS, validator_id=validator_id)
 
     @call(private=True)
     def validator_get_balance_callback(self, validator_id: AccountId) -> None:
@@ -325,18 +311,12 @@ class LiquidStaking(
         if balance is None:
             return
         validator = self._validator(validator_id)
-        old, new = validator.staked + validator.unstaked, balance
-        rewards = max(new - old, 0)
-        self._log_linear_event(
-            "epoch_update_rewards",
-            {
-                "validator_id": validator_id,
-                "old_balance": U128(old),
-                "new_balance": U128(new),
-                "rewards": U128(rewards),
-            },
-        )
-        validator.staked = max(new - validator.unstaked, 0)
+        old_balance = validator.staked + validator.unstaked
+        rewards = max(balance - old_balance, 0)
+        balances = {"old_balance": U128(old_balance), "new_balance": balance}
+        row = {"validator_id": validator_id, **balances, "rewards": U128(rewards)}
+        self._log_linear_event("epoch_update_rewards", row)
+        validator.staked = max(balance - validator.unstaked, 0)
         self.state.total_staked += rewards
 
     def _net_requests(self) -> None:
@@ -366,12 +346,17 @@ class LiquidStaking(
             self.vm.log(f"{operation} amount too low: {amount}")
         return False
 
+    def _call_pool(self, method_name: str, pool_id: str, amount: int, callback: str) -> Promise:
+        """Call a method of a pool with an amount, and then a callback."""
+        self._log_pool_event(f"epoch_{method_name}_attempt", pool_id, amount)
+        promise = self.vm.promise(pool_id)
+        promise.function_call(method_name, to_json({"amount": U128(amount)}), gas=POOL_GAS)
+        return self._add_callback(promise, callback, pool_id, amount)
+
     def _add_callback(
-        self, promise: Promise, method_name: str, pool_id: str, amount: int | None = None
+        self, promise: Promise, method_name: str, pool_id: str, amount: int
     ) -> Promise:
-        args: dict[str, str | U128] = {"validator_id": pool_id}
-        if amount is not None:
-            args["amount"] = U128(amount)
+        args = {"validator_id": pool_id, "amount": U128(amount)}
         return self.call_back(promise, method_name, CALLBACK_GAS, **args)
 
     def _log_failed(self, event: str, pool_id: str, amount: int) -> bool:
@@ -416,7 +401,6 @@ class LiquidStaking(
         return self.unstaked.get(account_id) or Unstaked()
 
     def stake_totals(self) -> tuple[int, int]:
-        """Return the staked balance, and the number of shares of it."""
         return self.state.total_staked, self.state.total_supply
 
     # Logs --------------------------------------------------------------------------------
@@ -438,10 +422,7 @@ class LiquidStaking(
 
     @classmethod
     def genesis(
-        cls,
-        owner_id: str,
-        holders: Mapping[str, int],
-        validators: Sequence[str] = (),
+        cls, owner_id: str, holders: Mapping[str, int], validators: Sequence[str] = ()
     ) -> Iterator[tuple[bytes, bytes]]:
         """Yield the records of stakes; the account has to own their sum and `FIRST_BALANCE`."""
         state, staked = cls.first_state(owner_id), sum(holders.values())

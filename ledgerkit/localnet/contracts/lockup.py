@@ -32,7 +32,6 @@ class StakingLockup(Contract):
         is_busy: bool = False
 
     def check_owner(self) -> None:
-        """Panic unless the owner calls."""
         is_owner = self.vm.predecessor_id == self.state.owner_account_id
         self.require(is_owner, "Can only be called by the owner")
 
@@ -46,7 +45,6 @@ class StakingLockup(Contract):
 
     @call(payable=True)
     def select_staking_pool(self, staking_pool_account_id: AccountId) -> bool:
-        """Select the pool to stake with."""
         self.check_owner()
         selected = self.state.staking_pool_account_id
         self.require(selected is None, "Staking pool is already selected")
@@ -79,7 +77,6 @@ class StakingLockup(Contract):
 
     @call(payable=True)
     def transfer(self, amount: U128, receiver_id: AccountId) -> Promise:
-        """Transfer liquid NEAR."""
         self.check_owner()
         liquid = self.transferable()
         message = f"The available liquid balance {liquid} is smaller than the requested transfer"
@@ -150,11 +147,9 @@ class Lockup(StakingLockup):
         )
 
     def available(self) -> int:
-        """Return the account's balance without what its storage needs."""
         return max(self.vm.balance - MIN_BALANCE_FOR_STORAGE, 0)
 
     def transferable(self) -> int:
-        """Return what the owner can transfer now."""
         return min(self.get_owners_balance(), self.available())
 
     @view
@@ -181,7 +176,6 @@ class Lockup(StakingLockup):
 
     @view
     def get_vesting_information(self) -> Any:
-        """Return the vesting schedule."""
         schedule = self.state.vesting_schedule
         return "None" if schedule is None else PublicVesting(schedule)
 
@@ -192,7 +186,6 @@ class Lockup(StakingLockup):
 
     @view
     def get_liquid_owners_balance(self) -> U128:
-        """Return the amount that the owner can transfer."""
         return U128(self.transferable())
 
     @view

@@ -91,7 +91,6 @@ class TokenRecord(Struct):
     next_approval_id: int = 1
 
     def token(self, token_id: str) -> Token:
-        """Return the token as the methods return it."""
         metadata = json_decoding.convert(self.metadata, TokenMetadata)
         return Token(token_id, self.owner_id, metadata, self.approved_account_ids)
 
@@ -142,7 +141,6 @@ class NonFungibleToken(Contract, code_name="ledgerkit.localnet.contracts.nonfung
 
     @call(init=True)
     def new_default_meta(self, owner_id: AccountId) -> None:
-        """Initialize the collection with example metadata."""
         self.new(owner_id, EXAMPLE)
 
     @call(payable=True)
@@ -174,7 +172,6 @@ class NonFungibleToken(Contract, code_name="ledgerkit.localnet.contracts.nonfung
         approval_id: Natural | None = None,
         memo: str | None = None,
     ) -> None:
-        """Transfer a token that the caller owns or is approved for."""
         self.assert_one_yocto()
         self._transfer(receiver_id, token_id, approval_id, memo)
 
@@ -263,13 +260,11 @@ class NonFungibleToken(Contract, code_name="ledgerkit.localnet.contracts.nonfung
 
     @call(payable=True)
     def nft_revoke(self, token_id: str, account_id: AccountId) -> None:
-        """Revoke an account's approval for a token."""
         self.assert_one_yocto()
         self._revoke(token_id, [account_id])
 
     @call(payable=True)
     def nft_revoke_all(self, token_id: str) -> None:
-        """Revoke all approvals for a token."""
         self.assert_one_yocto()
         self._revoke(token_id, list(self._own_record(token_id).approved_account_ids))
 
@@ -296,7 +291,6 @@ class NonFungibleToken(Contract, code_name="ledgerkit.localnet.contracts.nonfung
 
     @view
     def nft_supply_for_owner(self, account_id: AccountId) -> U128:
-        """Return the number of an account's tokens."""
         return U128(self.counts.get(account_id) or 0)
 
     @view

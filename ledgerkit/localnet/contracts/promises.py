@@ -23,12 +23,10 @@ class PromisePatterns(Contract, code_name="ledgerkit.localnet.contracts.asynchro
 
     @view
     def echo(self, value: Any = None) -> Any:
-        """Return the argument."""
         return value
 
     @call
     def fail(self, message: str = "told to fail") -> None:
-        """Panic."""
         self.vm.panic(message)
 
     # Chains and joins -----------------------------------------------------------------
@@ -74,7 +72,6 @@ class PromisePatterns(Contract, code_name="ledgerkit.localnet.contracts.asynchro
 
     @call(private=True)
     def swallowed(self) -> bool:
-        """Return True if the call succeeded."""
         is_success = succeeded(self.vm)
         self.vm.log(
             "The call succeeded" if is_success else "The call failed, and that is all right"
@@ -97,7 +94,6 @@ class PromisePatterns(Contract, code_name="ledgerkit.localnet.contracts.asynchro
 
     @call
     def resume(self, data_id: str, payload: Any = None) -> bool:
-        """Resume a yielded call; return True if a call waits for this data id."""
         try:
             data_hash = CryptoHash(data_id)
         except InvalidRequestError:

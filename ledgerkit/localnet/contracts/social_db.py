@@ -114,7 +114,6 @@ class SocialDb(Contract, code_name="ledgerkit.localnet.contracts.social.Social")
 
     @call(init=True)
     def new(self) -> None:
-        """Initialize the database with an empty root."""
         self.state = self.State(1, 0, self.vm.block_height)
 
     # Reading -----------------------------------------------------------------------------
@@ -136,38 +135,25 @@ class SocialDb(Contract, code_name="ledgerkit.localnet.contracts.social.Social")
         return _prune(tree)
 
     def _collect(self, tree: Tree, node_id: int, path: list[str], options: GetOptions) -> None:
-        label, subpath = path[0], path[1:]
+        label, *subpath = path
         is_deep = label == "**"
         self.require(not (is_deep and subpath), "'**' pattern can only be used as a suffix")
-        self._add_node_members(tree, node_id, options)
-        for name, child in self._children(node_id, "*" if is_deep else label):
-            if child == LEAF:
-                if not subpath:
-                    _add_leaf(tree, name, self._leaf(node_id, name), options)
-            elif subpath or is_deep:
-                self._collect(_subtree(tree, name), child, subpath or path, options)
-            else:
-                self._collect_string(tree, name, child, options)
-
-    def _collect_string(self, tree: Tree, name: str, node_id: int, options: GetOptions) -> None:
-        """Add a node's string to `tree`, if it has one."""
-        leaf = self._string_of(ROOT, name, node_id)
-        if leaf is not None:
-            if options.with_node_id:
-                _subtree(tree, name)[":node"] = node_id
-            _add_leaf(tree, name, leaf, options)
-
-    def _add_node_members(self, tree: Tree, node_id: int, options: GetOptions) -> None:
         if options.with_block_height:
-            is_root = node_id == ROOT
-            tree[":block"] = self.state.block if is_root else self._node(node_id).block
+            tree[":block"] = self.state.block if node_id == ROOT else self._node(node_id).block
         if options.with_node_id:
             tree[":node"] = node_id
+        for name, child in self._children(node_id, "*" if is_deep else label):
+            if child != LEAF and (subpath or is_deep):
+                self._collect(_subtree(tree, name), child, subpath or path, options)
+            elif not subpath and (leaf := self._string_of(node_id, name, child)):
+                if child != LEAF and options.with_node_id:
+                    _subtree(tree, name)[":node"] = child
+                _add_leaf(tree, name, leaf, options)
 
     def _collect_keys(
         self, tree: Tree, node_id: int, path: list[str], options: KeysOptions
     ) -> None:
-        label, subpath = path[0], path[1:]
+        label, *subpath = path
         for name, child in self._children(node_id, label):
             if subpath:
                 if child != LEAF:

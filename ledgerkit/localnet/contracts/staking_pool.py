@@ -139,29 +139,24 @@ class StakeShares(Contract):
         return shares * staked // total
 
     def log_totals(self) -> None:
-        """Log the staked balance and the number of shares."""
         staked, total = self.stake_totals()
         self.vm.log(f"Contract total staked balance is {staked}. Total number of shares {total}")
 
     @view
     def get_account_staked_balance(self, account_id: str) -> U128:
-        """Return an account's staked balance at the current price of a share."""
         return U128(self.get_account(account_id).staked_balance)
 
     @view
     def get_account_unstaked_balance(self, account_id: str) -> U128:
-        """Return an account's unstaked balance."""
         return U128(self.get_account(account_id).unstaked_balance)
 
     @view
     def get_account_total_balance(self, account_id: str) -> U128:
-        """Return an account's staked and unstaked balance, added up."""
         account = self.get_account(account_id)
         return U128(account.staked_balance + account.unstaked_balance)
 
     @view
     def is_account_unstaked_balance_available(self, account_id: str) -> bool:
-        """Return True if an account's unstaked balance can be withdrawn in this epoch."""
         return bool(self.get_account(account_id).can_withdraw)
 
 
@@ -206,7 +201,6 @@ class StakingPool(StakeShares, code_name="ledgerkit.localnet.contracts.pool.Stak
     def first_state(
         cls, owner_id: str, stake_public_key: str, fee: Fraction, balance: int, epoch_height: int
     ) -> State:
-        """Return the state of a new pool with its own balance."""
         staked = balance - GUARANTEE_FUND
         key = _canonical_key(stake_public_key)
         return cls.State(str(owner_id), key, fee, epoch_height, balance, staked, staked)
@@ -220,28 +214,24 @@ class StakingPool(StakeShares, code_name="ledgerkit.localnet.contracts.pool.Stak
 
     @call(payable=True)
     def deposit(self) -> None:
-        """Add the deposit to the caller's unstaked balance."""
         is_new_epoch = self._ping()
         self._deposit()
         self._restake(when=is_new_epoch)
 
     @call(payable=True)
     def deposit_and_stake(self) -> None:
-        """Stake the deposit."""
         self._ping()
         self._stake(self._deposit())
         self._restake()
 
     @call
     def stake(self, amount: U128) -> None:
-        """Stake from the caller's unstaked balance."""
         self._ping()
         self._stake(amount)
         self._restake()
 
     @call
     def stake_all(self) -> None:
-        """Stake the caller's whole unstaked balance."""
         self._ping()
         self._stake(self._account(self.vm.predecessor_id).unstaked)
         self._restake()
@@ -255,21 +245,18 @@ class StakingPool(StakeShares, code_name="ledgerkit.localnet.contracts.pool.Stak
 
     @call
     def unstake_all(self) -> None:
-        """Unstake the caller's whole staked balance."""
         self._ping()
         self._unstake(self.value_of(self._account(self.vm.predecessor_id).shares))
         self._restake()
 
     @call
     def withdraw(self, amount: U128) -> None:
-        """Transfer from the unstaked balance to the caller."""
         is_new_epoch = self._ping()
         self._withdraw(amount)
         self._restake(when=is_new_epoch)
 
     @call
     def withdraw_all(self) -> None:
-        """Transfer the whole unstaked balance to the caller."""
         is_new_epoch = self._ping()
         self._withdraw(self._account(self.vm.predecessor_id).unstaked)
         self._restake(when=is_new_epoch)
@@ -412,7 +399,6 @@ class StakingPool(StakeShares, code_name="ledgerkit.localnet.contracts.pool.Stak
         return promise.stake(amount, self.state.stake_public_key)
 
     def stake_totals(self) -> tuple[int, int]:
-        """Return the staked balance, and the number of shares of it."""
         return self.state.total_staked_balance, self.state.total_stake_shares
 
     def require(self, condition: object, message: str) -> None:

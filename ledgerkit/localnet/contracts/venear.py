@@ -84,7 +84,6 @@ class Venear(Contract):
 
     @call(payable=True)
     def deploy_lockup(self) -> Promise:
-        """Create the caller's lockup contract."""
         owner_id, deposit = AccountId(self.vm.predecessor_id), self.vm.attached_deposit
         self.require(owner_id in self.accounts, f"Account {owner_id} is not registered")
         message = f"Not enough deposit. Required: {MIN_LOCKUP_DEPOSIT}"
@@ -166,7 +165,6 @@ class Venear(Contract):
 
     @view
     def ft_balance_of(self, account_id: AccountId) -> U128:
-        """Return the veNEAR of an account."""
         return U128(self._updated(account_id).total if account_id in self.accounts else 0)
 
     @view
@@ -218,11 +216,9 @@ class VenearLockup(StakingLockup):
         self.assert_one_yocto()
 
     def available(self) -> int:
-        """Return the account's balance without what its storage needs."""
         return max(self.vm.balance - int(self.state.min_lockup_deposit), 0)
 
     def transferable(self) -> int:
-        """Return what the owner can transfer now."""
         return min(self.available(), self.get_venear_liquid_balance())
 
     @call(payable=True)

@@ -12,7 +12,7 @@ import atexit
 import threading
 from collections.abc import Callable
 from functools import cache, lru_cache
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from ledgerkit.errors import InvalidRequestError
 from ledgerkit.extras import require
@@ -65,11 +65,6 @@ class _Running:
     call: _Call | None = None
 
 
-class _Compiled(NamedTuple):
-    module: Any
-    has_start: bool
-
-
 _lock = threading.Lock()  # wasmtime-py keeps the last exception of a host function for all threads
 
 
@@ -78,12 +73,12 @@ def run_module(vm: Vm, code: bytes, method_name: str) -> bytes | Promise:
     if not method_name:
         raise MethodError("MethodEmptyName")
     with _lock:
-        compiled = _compile(code, vm.profile.version)
-        if isinstance(compiled, CallError):
-            raise CallError(compiled.text, compiled.failure, compiled.view_message)
-        _check_method(compiled.module, method_name)
+        module = _compile(code, vm.profile.version)
+        if isinstance(module, CallError):
+            raise CallError(module.text, module.failure, module.view_message)
+        _check_method(module, method_name)
         vm.burn_loading()
-        _Call(vm, compiled).run(method_name)
+        _Call(vm).run(module, method_name)
     return vm.finish()
 
 
@@ -139,19 +134,19 @@ def _linker(version: int) -> Any:
 
 
 @lru_cache(maxsize=MAX_COMPILED)
-def _compile(code: bytes, version: int) -> _Compiled | CallError:
+def _compile(code: bytes, version: int) -> Any:
     """Prepare and compile a module; return the error of a module that cannot run."""
     wasmtime, engine = _wasmtime(), _engine()
     try:
         prepared = modules.prepare(code, version)
         wasmtime.Module.validate(engine, code)
-        module = wasmtime.Module(engine, prepared.code)
+        module = wasmtime.Module(engine, prepared)
         _check_imports(module, host_functions.available(version))
     except wasmtime.WasmtimeError:
         return PrepareError("Deserialization")
     except (PrepareError, LinkError) as error:
         return error.with_traceback(None)
-    return _Compiled(module, prepared.has_start)
+    return module
 
 
 def _check_imports(module: Any, functions: dict[str, HostFunction]) -> None:
@@ -179,10 +174,9 @@ def _check_method(module: Any, method_name: str) -> None:
 
 
 class _Call:
-    def __init__(self, vm: Vm, compiled: _Compiled) -> None:
-        wasmtime = _wasmtime()
-        self._vm, self._compiled = vm, compiled
-        self._store = wasmtime.Store(_engine())
+    def __init__(self, vm: Vm) -> None:
+        self._vm = vm
+        self._store = _wasmtime().Store(_engine())
         self._store.set_limits(
             memory_size=modules.MAX_PAGES * modules.PAGE_BYTES,
             table_elements=modules.MAX_TABLE_ELEMENTS,
@@ -195,17 +189,16 @@ class _Call:
         self._error: BaseException | None = None
         self.guest = Guest(vm, self)
 
-    def run(self, method_name: str) -> None:
-        """Run the start function, if there is one, and a method."""
+    def run(self, module: Any, method_name: str) -> None:
+        """Run a module's start function, if there is one, and a method."""
         wasmtime = _wasmtime()
         _Running.call = self
         try:
             self._refuel()
             linker = _linker(self._vm.profile.version)
-            instance = linker.instantiate(self._store, self._compiled.module)
-            exports = instance.exports(self._store)
+            exports = linker.instantiate(self._store, module).exports(self._store)
             self._memory = exports[modules.MEMORY_EXPORT]
-            if self._compiled.has_start:
+            if modules.START_EXPORT in exports:
                 exports[modules.START_EXPORT](self._store)
             exports[method_name](self._store)
         except (wasmtime.WasmtimeError, wasmtime.Trap, _StoppedError) as error:

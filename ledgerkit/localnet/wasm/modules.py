@@ -9,7 +9,6 @@ sections are dropped. The start function is exported, so that it can be called l
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
 
 from ledgerkit.localnet.execution_errors import PrepareError
 
@@ -39,13 +38,6 @@ _ORDER = (
 _FUNCTION_KIND, _TABLE_KIND, _MEMORY_KIND, _GLOBAL_KIND = range(4)
 _LEB_BITS, _LEB_MORE, _MAX_LEB_BYTES = 7, 0x80, 5
 _HAS_MAXIMUM = 1
-
-
-class PreparedModule(NamedTuple):
-    """A module that can be compiled."""
-
-    code: bytes
-    has_start: bool
 
 
 class _Bytes:
@@ -84,7 +76,7 @@ class _Bytes:
             raise PrepareError("Deserialization") from None
 
 
-def prepare(code: bytes, version: int) -> PreparedModule:
+def prepare(code: bytes, version: int) -> bytes:
     """Check a valid module against the limits of a protocol version; change it as a node does."""
     sections = dict(_sections(code))
     n_imports = _count_imports(sections.get(_IMPORT))
@@ -98,7 +90,7 @@ def prepare(code: bytes, version: int) -> PreparedModule:
     sections[_MEMORY] = b"\1" + bytes([_HAS_MAXIMUM]) + _leb128(INITIAL_PAGES) + _leb128(MAX_PAGES)
     sections[_EXPORT] = _exports(sections.get(_EXPORT), start)
     parts = [bytes([kind]) + blob(sections[kind]) for kind in _ORDER if kind in sections]
-    return PreparedModule(HEADER + b"".join(parts), start is not None)
+    return HEADER + b"".join(parts)
 
 
 def _sections(code: bytes) -> Iterator[tuple[int, bytes]]:

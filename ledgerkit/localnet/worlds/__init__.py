@@ -1,18 +1,24 @@
 """The worlds by name: chains with the same history on every machine."""
 
-from __future__ import annotations
-
+from collections.abc import Callable
 from dataclasses import fields
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ledgerkit import validation
 from ledgerkit.errors import InvalidRequestError
 from ledgerkit.localnet.settings import Settings
+from ledgerkit.localnet.world import World
+from ledgerkit.localnet.worlds.builder import open_empty
+from ledgerkit.localnet.worlds.crowd import open_crowd
+from ledgerkit.localnet.worlds.demo import open_demo
+from ledgerkit.localnet.worlds.person import open_person
 
-if TYPE_CHECKING:
-    from ledgerkit.localnet.world import World
-
-WORLDS = ("demo", "empty", "crowd", "person")
+WORLDS: dict[str, Callable[..., World]] = {
+    "demo": open_demo,
+    "empty": open_empty,
+    "crowd": open_crowd,
+    "person": open_person,
+}
 _LIVE_SETTINGS = ("api_keys", "block_time_ns", "real_time", "spec_errors", "timeout_ns")
 
 
@@ -51,25 +57,7 @@ def open_world(name: str, *, size: int | None = None, seed: int = 0, **settings:
         sentence = f'the size of world "{name}" is fixed: leave size out, or open "crowd"'
         raise InvalidRequestError(sentence, field="size", value=size)
     # These settings apply after the world's history, so that its hashes do not depend on them.
-    live = {key: value for key, value in settings.items() if key in _LIVE_SETTINGS}
-    world = _open(name, size, seed, {k: v for k, v in settings.items() if k not in live})
+    live = {key: settings.pop(key) for key in _LIVE_SETTINGS if key in settings}
+    world = WORLDS[name](seed, settings, *([size] if name == "crowd" else []))
     world.adjust(**live)
     return world
-
-
-def _open(name: str, size: int | None, seed: int, changes: dict[str, Any]) -> World:
-    if name == "crowd":
-        from ledgerkit.localnet.worlds.crowd import open_crowd
-
-        return open_crowd(size, seed, changes)
-    if name == "person":
-        from ledgerkit.localnet.worlds.person import open_person
-
-        return open_person(seed, changes)
-    if name == "demo":
-        from ledgerkit.localnet.worlds.demo import open_demo
-
-        return open_demo(seed, changes)
-    from ledgerkit.localnet.worlds.builder import open_empty
-
-    return open_empty(seed, changes)

@@ -1,12 +1,10 @@
 """Parts of every world: a genesis with published keys, a sender; and the empty world."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from ledgerkit.localnet.contract_sdk import to_json
+from ledgerkit.localnet.contract_sdk import Contract, to_json
 from ledgerkit.localnet.contracts.factory import TopLevelAccount
 from ledgerkit.localnet.contracts.liquid_staking import FIRST_BALANCE, LiquidStaking
 from ledgerkit.localnet.contracts.staking_pool import GUARANTEE_FUND, StakingPool
@@ -14,22 +12,12 @@ from ledgerkit.localnet.fees import TGAS
 from ledgerkit.localnet.genesis import Genesis
 from ledgerkit.localnet.settings import Settings
 from ledgerkit.localnet.world import AccountSummary, TransactionSummary, World, WorldSummary
-from ledgerkit.protocol import Action, FunctionCall, SecretKey, SignedTransaction, Transaction
+from ledgerkit.protocol import Action, FunctionCall, PublicKey, SecretKey, Transaction
 from ledgerkit.protocol.types import to_base58
 from ledgerkit.units import yocto
 
-if TYPE_CHECKING:
-    from ledgerkit.localnet.contract_sdk import Contract
-    from ledgerkit.protocol import PublicKey
-
 OWNER_BALANCE = yocto("1000000000 NEAR")
 STAKE = yocto("10000000 NEAR")
-
-
-def published_key(world: str, seed: int, name: str) -> SecretKey:
-    """Derive a published key of a world, the same on every machine."""
-    secret = sha256(f"{world} {seed} {name}".encode()).digest()
-    return SecretKey.from_text(to_base58(secret))
 
 
 def function_call(
@@ -51,11 +39,12 @@ class WorldGenesis(Genesis):
     def key(self, name: str) -> SecretKey:
         """Return a published key by its name: an account id, or any other text."""
         if name not in self._keys:
-            self._keys[name] = published_key(self._name, self._seed, name)
+            # The same on every machine.
+            secret = sha256(f"{self._name} {self._seed} {name}".encode()).digest()
+            self._keys[name] = SecretKey.from_text(to_base58(secret))
         return self._keys[name]
 
     def public_key(self, name: str) -> PublicKey:
-        """Return the public key of a published key."""
         key = self.key(name)
         self.secret_keys[key.public_key] = key
         return key.public_key
@@ -95,12 +84,21 @@ class WorldGenesis(Genesis):
         amount = FIRST_BALANCE + sum(holders.values())
         self.contract("liquid.near", amount, LiquidStaking, records)
 
-    def account_summaries(self, descriptions: Mapping[str, str]) -> list[AccountSummary]:
-        """Return the summaries of accounts, with their published keys."""
-        return [
+    def open(
+        self,
+        settings: Settings,
+        descriptions: Mapping[str, str],
+        contracts: dict[str, str | list[str]],
+    ) -> World:
+        """Open a world with a summary of its described accounts and contracts by role."""
+        world = World(settings, self)
+        accounts = [
             AccountSummary(name, self.key(name).reveal(), description)
             for name, description in descriptions.items()
         ]
+        world.summary = WorldSummary(accounts, contracts)
+        world.advance(3)
+        return world
 
 
 class TransactionSender:
@@ -117,7 +115,7 @@ class TransactionSender:
         receiver_id: str,
         *actions: Action,
         key: str | None = None,
-    ) -> SignedTransaction:
+    ) -> None:
         """Sign and submit a transaction, and add it to the world's summary."""
         secret = self.key(key or signer_id)
         nonce = self.next_nonce(signer_id, secret)
@@ -127,7 +125,6 @@ class TransactionSender:
         self.world.submit(signed)
         summary = TransactionSummary(str(signed.hash), signer_id, description)
         self.world.summary.transactions.append(summary)
-        return signed
 
     def next_nonce(self, account_id: str, secret: SecretKey) -> int:
         """Return the next nonce of a key, and count it as used."""
@@ -139,14 +136,11 @@ class TransactionSender:
         return nonce
 
 
-def open_empty(seed: int = 0, changes: Mapping[str, Any] | None = None) -> World:
+def open_empty(seed: int, changes: Mapping[str, Any]) -> World:
     """Open the empty world: one account that owns nearly everything, and a validator."""
     genesis = WorldGenesis("empty", seed)
     genesis.contract("near", OWNER_BALANCE, TopLevelAccount)
     validator_key = genesis.public_key("validator.near")
     genesis.account("validator.near", STAKE, locked=STAKE, validator_key=validator_key)
-    world = World(Settings(**changes or {}), genesis)
     description = "owns nearly everything, and creates accounts for whoever calls create_account"
-    world.summary = WorldSummary(genesis.account_summaries({"near": description}))
-    world.advance(3)
-    return world
+    return genesis.open(Settings(**changes), {"near": description}, {})

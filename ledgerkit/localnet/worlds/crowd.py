@@ -5,8 +5,6 @@ All accounts, keys and contract records are part of the genesis, drawn from a se
 transactions.
 """
 
-from __future__ import annotations
-
 import random
 from collections.abc import Mapping, Sequence
 from itertools import accumulate
@@ -17,7 +15,7 @@ from ledgerkit.localnet.contracts.factory import TopLevelAccount
 from ledgerkit.localnet.contracts.fungible_token import FungibleMetadata, FungibleToken
 from ledgerkit.localnet.contracts.non_fungible_token import NonFungibleToken, TokenMetadata
 from ledgerkit.localnet.settings import Settings
-from ledgerkit.localnet.world import World, WorldSummary
+from ledgerkit.localnet.world import World
 from ledgerkit.localnet.worlds.builder import WorldGenesis
 from ledgerkit.protocol import AccessKey
 from ledgerkit.units import yocto
@@ -35,9 +33,7 @@ _UNSTAKING = 0.2  # the share of all delegators
 _MAX_TOKENS = 60  # draws of one account, repeated tokens included
 
 
-def open_crowd(
-    size: int | None = None, seed: int = 0, changes: Mapping[str, Any] | None = None
-) -> World:
+def open_crowd(seed: int, changes: Mapping[str, Any], size: int | None = None) -> World:
     """Open the world with `size` people, by default 1,000, and some of its settings changed."""
     count = DEFAULT_SIZE if size is None else size
     if not isinstance(count, int) or isinstance(count, bool) or not 1 <= count <= MAX_SIZE:
@@ -50,10 +46,22 @@ def open_crowd(
     _add_collections(genesis, people, rng)
     _add_stakes(genesis, people, rng)
     genesis.contract("near", 1_000_000 * NEAR, TopLevelAccount)
-    world = World(Settings(**changes or {}), genesis)
-    world.summary = _summarize(genesis, people[:_MAX_SUMMARIES])
-    world.advance(3)
-    return world
+    pools = [f"pool{number}.poolv1.near" for number in range(POOLS)]
+    descriptions = {
+        **dict.fromkeys(people[:_MAX_SUMMARIES], "one of the crowd"),
+        **{f"token{number:02}.near": "a token" for number in range(TOKENS)},
+        **{f"art{number}.near": "an NFT collection" for number in range(COLLECTIONS)},
+        **dict.fromkeys(pools, "a staking pool"),
+        "liquid.near": "a liquid staking token",
+        "near": "creates accounts under near",
+    }
+    contracts: dict[str, str | list[str]] = {
+        "ft": "token00.near",
+        "nft": "art0.near",
+        "pools": pools,
+        "liquid": "liquid.near",
+    }
+    return genesis.open(Settings(**changes), descriptions, contracts)
 
 
 def _add_people(genesis: WorldGenesis, people: Sequence[str], rng: random.Random) -> None:
@@ -118,22 +126,3 @@ def _add_stakes(genesis: WorldGenesis, people: Sequence[str], rng: random.Random
     liquid_holders = _draw_people(people, max(1, len(people) // 5), rng)
     deposits = {name: rng.randrange(1, 10**7) * 10**20 for name in liquid_holders}
     genesis.liquid_staking("near", deposits, ["pool0.poolv1.near"])
-
-
-def _summarize(genesis: WorldGenesis, people: Sequence[str]) -> WorldSummary:
-    descriptions = dict.fromkeys(people, "one of the crowd")
-    descriptions |= {f"token{number:02}.near": "a token" for number in range(TOKENS)}
-    descriptions |= {f"art{number}.near": "an NFT collection" for number in range(COLLECTIONS)}
-    pools = [f"pool{number}.poolv1.near" for number in range(POOLS)]
-    descriptions |= dict.fromkeys(pools, "a staking pool")
-    descriptions |= {
-        "liquid.near": "a liquid staking token",
-        "near": "creates accounts under near",
-    }
-    contracts: dict[str, str | list[str]] = {
-        "ft": "token00.near",
-        "nft": "art0.near",
-        "pools": pools,
-        "liquid": "liquid.near",
-    }
-    return WorldSummary(genesis.account_summaries(descriptions), contracts)

@@ -5,8 +5,6 @@ Initial balances are part of the genesis. All later state is the result of execu
 that the accounts' published keys signed.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
@@ -26,7 +24,7 @@ from ledgerkit.localnet.contracts.promises import PromisePatterns
 from ledgerkit.localnet.contracts.social_db import SocialDb
 from ledgerkit.localnet.contracts.token_receiver import TokenReceiver
 from ledgerkit.localnet.settings import Settings
-from ledgerkit.localnet.world import World, WorldSummary
+from ledgerkit.localnet.world import World
 from ledgerkit.localnet.worlds.builder import TransactionSender, WorldGenesis, function_call
 from ledgerkit.protocol import (
     AccessKey,
@@ -43,7 +41,6 @@ from ledgerkit.protocol import (
 )
 from ledgerkit.units import U128_MAX, yocto
 
-NAME = "demo"
 NEAR = yocto("1 NEAR")
 GOLD = 10**6  # smallest units of gold.near in one GOLD
 SETTINGS = Settings(balance_lag=3)
@@ -96,6 +93,18 @@ POOLS = {
     "south.poolv1.near": {"bob.near": (25, 75), "liquid.near": (1000, 0)},
     "east.poolv1.near": {"alice.near": (0, 20)},
 }
+ROLES: dict[str, str | list[str]] = {
+    "ft": "gold.near",
+    "wrap": "wrap.near",
+    "nft": "stamps.grace.near",
+    "pools": list(POOLS),
+    "liquid": "liquid.near",
+    "social": "social.near",
+    "dex": "dex.near",
+    "counter": "counter.near",
+    "factory": "factory.near",
+    "receiver": "shop.near",
+}
 
 
 class UnreadableToken(FungibleToken, code_name="ledgerkit.localnet.worlds.demo.Torn"):
@@ -103,21 +112,20 @@ class UnreadableToken(FungibleToken, code_name="ledgerkit.localnet.worlds.demo.T
 
     @view
     def ft_balance_of(self, account_id: AccountId) -> U128:
-        """Panic."""
         self.vm.panic(f"Cannot deserialize the balance of {account_id}")
 
 
-def open_demo(seed: int = 0, changes: Mapping[str, Any] | None = None) -> World:
+def open_demo(seed: int, changes: Mapping[str, Any]) -> World:
     """Open the world after all of its transactions, with some of its settings changed."""
-    settings = replace(SETTINGS, **changes or {})
-    genesis = WorldGenesis(NAME, seed)
+    settings = replace(SETTINGS, **changes)
+    genesis = WorldGenesis("demo", seed)
     _add_people(genesis, settings)
     _add_tokens(genesis)
     _add_pools(genesis)
     _add_contracts(genesis, settings)
-    world = World(settings, genesis)
-    world.summary = _summarize(genesis)
-    world.advance(3)
+    descriptions = {name: description for name, (_, description) in PEOPLE.items()} | CONTRACTS
+    descriptions |= dict.fromkeys(POOLS, "a staking pool, which validates")
+    world = genesis.open(settings, descriptions, ROLES)
     sender = TransactionSender(world, genesis)
     for send_transactions in (_send_simple, _send_calls, _send_failures, _send_last):
         send_transactions(sender)
@@ -204,25 +212,6 @@ def _add_contracts(genesis: WorldGenesis, settings: Settings) -> None:
     genesis.contract("sour.near", 5 * NEAR, TokenReceiver, sour)
     genesis.contract("near", 1_000_000 * NEAR, TopLevelAccount)
     genesis.account("registrar", 1_000 * NEAR, keys=[genesis.public_key("registrar")])
-
-
-def _summarize(genesis: WorldGenesis) -> WorldSummary:
-    descriptions = {name: description for name, (_, description) in PEOPLE.items()} | CONTRACTS
-    descriptions |= dict.fromkeys(POOLS, "a staking pool, which validates")
-    accounts = genesis.account_summaries(descriptions)
-    contracts: dict[str, str | list[str]] = {
-        "ft": "gold.near",
-        "wrap": "wrap.near",
-        "nft": "stamps.grace.near",
-        "pools": list(POOLS),
-        "liquid": "liquid.near",
-        "social": "social.near",
-        "dex": "dex.near",
-        "counter": "counter.near",
-        "factory": "factory.near",
-        "receiver": "shop.near",
-    }
-    return WorldSummary(accounts, contracts)
 
 
 # Transactions ----------------------------------------------------------------------------

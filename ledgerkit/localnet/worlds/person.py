@@ -4,11 +4,8 @@ The person world: one person who uses NEAR as people do, with the contracts that
 Each part of the person's life is a `Part`: accounts of the genesis, then transactions.
 """
 
-from __future__ import annotations
-
 from base64 import b64encode
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from hashlib import sha256
 from typing import Any, NamedTuple
 
@@ -24,13 +21,12 @@ from ledgerkit.localnet.contracts.intents import Intents
 from ledgerkit.localnet.contracts.lockup import Lockup
 from ledgerkit.localnet.contracts.venear import Venear
 from ledgerkit.localnet.settings import Settings
-from ledgerkit.localnet.world import World, WorldSummary
+from ledgerkit.localnet.world import World
 from ledgerkit.localnet.worlds.builder import TransactionSender, WorldGenesis, function_call
 from ledgerkit.protocol import CreateAccount, DeployContract, Transfer
 from ledgerkit.protocol.signed_messages import OffchainMessage
 from ledgerkit.units import yocto
 
-NAME = "person"
 NEAR = yocto("1 NEAR")
 YEAR_NS = 365 * 86_400 * 10**9
 PERSON = "maria.near"
@@ -54,16 +50,14 @@ class Part(NamedTuple):
     contracts: Mapping[str, str | list[str]]  # by the names that `World.summary` uses
 
 
-def open_person(seed: int = 0, changes: Mapping[str, Any] | None = None) -> World:
+def open_person(seed: int, changes: Mapping[str, Any]) -> World:
     """Open the world after all of its transactions, with some of its settings changed."""
-    genesis = WorldGenesis(NAME, seed)
+    genesis = WorldGenesis("person", seed)
     for part in PARTS:
         part.add(genesis)
-    world = World(replace(Settings(), **changes or {}), genesis)
     accounts = {name: text for part in PARTS for name, text in part.accounts.items()}
     contracts = {name: value for part in PARTS for name, value in part.contracts.items()}
-    world.summary = WorldSummary(genesis.account_summaries(accounts), contracts)
-    world.advance(3)
+    world = genesis.open(Settings(**changes), accounts, contracts)
     sender = TransactionSender(world, genesis)
     for part in PARTS:
         part.send(sender)
