@@ -22,7 +22,7 @@ from ledgerkit.errors import (
     UnknownEpochError,
     cut,
 )
-from ledgerkit.progress import bar, show_waits
+from ledgerkit.progress import Bar, show_waits
 from ledgerkit.transport import networks
 from ledgerkit.transport.exchange import Source, Transport
 from ledgerkit.transport.settings import Settings, count
@@ -310,7 +310,7 @@ class Ledger:
         disable = not progress or len(calls) < _MIN_CALLS_FOR_BAR
         with (
             newest_block_in_errors(self),
-            bar(total=len(calls), desc=label, disable=disable) as tracker,
+            Bar(total=len(calls), desc=label, disable=disable) as tracker,
             show_waits() if disable else nullcontext(),
         ):
             values = self.session.send_many(calls, stop_on_error=stop, progress=tracker.update)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import shutil
 import sys
 import threading
@@ -94,33 +95,12 @@ def _in_notebook() -> bool:
     return shell is not None and getattr(shell, "kernel", None) is not None
 
 
-def bar(*, disable: bool, **options: Any) -> NoBar:
-    """Open a progress bar, which appears after half a second and is removed at its end."""
-    return NoBar() if disable else _Bar(options)
+class Bar:
+    """A progress bar, which appears after half a second and is removed at its end."""
 
-
-class NoBar:
-    """A progress bar that shows nothing."""
-
-    def update(self, count: int = 1) -> None:
-        """Do nothing."""
-
-    def refresh(self) -> None:
-        """Do nothing."""
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        """Do nothing."""
-
-
-class _Bar(NoBar):
-    """A bar of tqdm, which is imported when the bar appears: short work does not wait for it."""
-
-    def __init__(self, options: dict[str, Any]) -> None:
+    def __init__(self, *, disable: bool, delay: float = _DELAY_S, **options: Any) -> None:
         self._options = {"leave": False, "initial": 0} | options
-        self._start = time.monotonic() + self._options.pop("delay", _DELAY_S)
+        self._start = math.inf if disable else time.monotonic() + delay
         self._shown: Any = None
 
     def update(self, count: int = 1) -> None:
@@ -136,12 +116,16 @@ class _Bar(NoBar):
         elif time.monotonic() >= self._start:
             self._shown = _open_bar(self._options)
 
+    def __enter__(self) -> Self:
+        return self
+
     def __exit__(self, *_: object) -> None:
         if self._shown is not None:
             self._shown.close()
 
 
 def _open_bar(options: dict[str, Any]) -> Any:
+    # tqdm is imported when a bar appears: short work does not wait for it.
     options["desc"] = cut(options["desc"])
     if find_spec("ipywidgets"):  # without it, tqdm.auto would warn in a notebook
         from tqdm import auto

@@ -197,7 +197,7 @@ class Run(ABC):
         """Read the remaining subjects, and again waiting subjects and, on request, failed ones."""
         kinds = options.kinds
         retried = resuming.with_kinds(self.overlapping(stored), kinds)
-        bar: Any = progress.bar(
+        bar: Any = progress.Bar(
             total=None if self.total is None else self.total + manifests.count(retried, kinds),
             initial=self.count_stored(stored),
             unit=f" {job.reader.noun}",

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from ledgerkit.block_data.protocol_rules import common_rules, headers_with_rules, rules_by_height
 from ledgerkit.block_data.transaction_documents import read_finished_from_node, stream_documents
 from ledgerkit.errors import DecodeError, LedgerError, UnknownTransactionError
-from ledgerkit.progress import bar
+from ledgerkit.progress import Bar
 from ledgerkit.reconciling import stakes
 from ledgerkit.reconciling.model import GAS_KEY, Entry
 from ledgerkit.tracing.trace import Trace
@@ -67,7 +67,7 @@ class DocumentEntries:
         waiting: list[OrderedEntry] = []
         scope = self._scope
         rules = rules_by_height(scope.ledger, (transaction.height for transaction in listed))
-        with bar(total=len(listed), desc="documents", disable=not scope.progress) as tracker:
+        with Bar(total=len(listed), desc="documents", disable=not scope.progress) as tracker:
             position = 0
             hashes = (transaction.tx_hash for transaction in listed)
             for batch in stream_documents(scope.ledger, hashes):

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from ledgerkit.block_data.transaction_documents import stream_documents
 from ledgerkit.errors import LedgerError, UnknownTransactionError
 from ledgerkit.ledger import Ledger, locate_arguments
-from ledgerkit.progress import bar
+from ledgerkit.progress import Bar
 from ledgerkit.reconciling import rewards
 from ledgerkit.reconciling.balances import is_asset
 from ledgerkit.reconciling.model import NEAR, STAKE, Entry
@@ -49,7 +49,7 @@ class Listing:
         """List the transactions of the account in the order of the chain."""
         scope = self._scope
         first = 0 if scope.start is None else first_height(scope.start.height)
-        with bar(desc="transactions", disable=not scope.progress) as tracker:
+        with Bar(desc="transactions", disable=not scope.progress) as tracker:
             rows = transaction_rows(
                 scope.ledger, scope.account_id, first, scope.stop.height, tracker.update
             )

@@ -22,7 +22,7 @@ from ledgerkit.errors import (
 )
 from ledgerkit.frames import chain as chain_frames
 from ledgerkit.ledger import Ledger, newest_block_in_errors
-from ledgerkit.progress import bar
+from ledgerkit.progress import Bar
 from ledgerkit.verbs.declaring import verb
 from ledgerkit.verbs.fetching import Fetcher, sourced_frame
 
@@ -170,7 +170,7 @@ def _existing_blocks(
     blocks: list[chain.Block] = []
     with (
         newest_block_in_errors(ledger),
-        bar(desc="blocks", total=len(heights), disable=not progress) as tracker,
+        Bar(desc="blocks", total=len(heights), disable=not progress) as tracker,
         closing(read(heights)) as reads,
     ):
         for height, value, *_ in reads:

@@ -77,7 +77,7 @@ def collect(
 
     values = fetcher.ledger.session.read_each(pages, read, progress=show)
     with (
-        progress.bar(desc=label, unit=" rows", disable=not fetcher.progress) as bar,
+        progress.Bar(desc=label, unit=" rows", disable=not fetcher.progress) as bar,
         closing(values),
     ):
         return fetcher.succeeded(pages, values)

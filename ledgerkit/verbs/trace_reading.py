@@ -70,7 +70,7 @@ def _read_documents(
     if fetcher.ledger.network.transactions_url is None:
         return dict.fromkeys(tx_hashes, transaction_documents.no_index_error(fetcher.ledger))
     is_single = len(tx_hashes) == 1 or not fetcher.progress
-    with progress.bar(total=len(tx_hashes), desc="transactions", disable=is_single) as bar:
+    with progress.Bar(total=len(tx_hashes), desc="transactions", disable=is_single) as bar:
         for batch in transaction_documents.stream_documents(fetcher.ledger, tx_hashes):
             values.update(batch)
             bar.update(len(batch))

@@ -213,10 +213,11 @@ def test_a_sibling_is_closed_with_its_ledger():
     assert server.requests == []
 
 
-class Bar(progress.NoBar):
+class Bar(progress.Bar):
     """A progress bar that does something when it counts the first result."""
 
     def __init__(self, act: Callable[[], object]) -> None:
+        super().__init__(disable=True)
         self.act = act
         self.is_done = False
 
@@ -228,7 +229,7 @@ class Bar(progress.NoBar):
 
 def with_bar(ledger: lk.Ledger, monkeypatch: pytest.MonkeyPatch, act: Callable[[], object]) -> None:
     """Read many accounts, and do something in the thread that counts them."""
-    monkeypatch.setattr(ledger_module, "bar", lambda **_: Bar(act))
+    monkeypatch.setattr(ledger_module, "Bar", lambda **_: Bar(act))
     lk.ft([f"a{number}.near" for number in range(100)], ledger=ledger)
 
 

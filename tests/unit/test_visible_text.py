@@ -167,7 +167,7 @@ def test_progress_is_printed_visibly(monkeypatch: pytest.MonkeyPatch):
     with progress.Line(at_once=True) as line:
         line.show(HOSTILE)
     assert SHOWN in terminal.getvalue()
-    with progress.bar(total=1, desc=HOSTILE, disable=False, file=terminal, delay=0) as bar:
+    with progress.Bar(total=1, desc=HOSTILE, disable=False, file=terminal, delay=0) as bar:
         bar.refresh()
     assert terminal.getvalue().count(SHOWN) >= 2
     assert hidden_characters(terminal.getvalue().replace("\r", "")) == []
