@@ -231,13 +231,13 @@ def peak(name: str, data: bytes) -> int:
 
 def small() -> None:
     """Measure small documents, and compare the times with that of their decoding."""
-    from ledgerkit.api.models.long_documents import decode_saved
+    from ledgerkit.api.models.transactions import decode_transaction
     from ledgerkit.tracing.trace import Trace
 
     data = document(SMALL)
 
     def decode() -> list[Any]:
-        results = [decode_saved(data) for _ in range(TRACES)]
+        results = [decode_transaction(data, request="a document") for _ in range(TRACES)]
         return [(list(result.outcomes), list(result.bodies or ())) for result in results]
 
     def read() -> list[Trace]:

@@ -9,9 +9,14 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 
 from ledgerkit import prompt_text, validation
 from ledgerkit.api.models.actions import delegate_action
-from ledgerkit.api.models.long_documents import decode_saved
 from ledgerkit.api.models.protocol_rules import Rules, rules_of
-from ledgerkit.api.models.transactions import TraceContext, TxResult, decode_context, embed_context
+from ledgerkit.api.models.transactions import (
+    TraceContext,
+    TxResult,
+    decode_context,
+    decode_transaction,
+    embed_context,
+)
 from ledgerkit.errors import DecodeError, InvalidRequestError, LedgerError, cut
 from ledgerkit.extras import require
 from ledgerkit.files import replacing
@@ -167,7 +172,7 @@ class Trace(prompt_text.HasContext):
         blocks = {**saved.blocks, **(blocks or {})}
         decoded_rules = saved.rules if rules is None else rules_of(rules)
         with _RemedyOfSaved(is_saved=True):
-            result = decode_saved(source, tx_hash=tx_hash)
+            result = decode_transaction(source, request="a saved transaction", tx_hash=tx_hash)
             attrs = {} if saved.network is None else {"network": saved.network}
             trace = cls(result, source, blocks=blocks, rules=decoded_rules, attrs=attrs)
         trace._is_saved = True

@@ -307,32 +307,25 @@ class LazyList(LongList[T]):
     member: str | None = None
     _decoded: list[list[T]] = dataclasses.field(default_factory=list, init=False, compare=False)
 
-    def pieces(self, first: int = 0) -> Iterable[list[T]]:
-        """Yield the decoded elements from a position on, without nulls, a piece at a time."""
-        if first or len(self.raws) > PIECE:
-            return self._decode_pieces(first)
+    def pieces(self) -> Iterable[list[T]]:
+        if len(self.raws) > PIECE:
+            return self._decode_pieces()
         if not self._decoded:
-            self._decoded[:] = self._decode_pieces(0)  # in one step, because threads share it
+            self._decoded[:] = self._decode_pieces()  # in one step, because threads share it
         return self._decoded
 
-    def _decode_pieces(self, first: int) -> Iterator[list[T]]:
+    def _decode_pieces(self) -> Iterator[list[T]]:
         decoder = json_decoding.decoder(self.element)
-        for start in range(first, len(self.raws), PIECE):
+        for start in range(0, len(self.raws), PIECE):
             raws = self.raws[start : start + PIECE]
             try:
                 piece = decoder.decode_all(raws)
             except msgspec.DecodeError:
-                piece = [
-                    self._decode_element(start + offset, raw) for offset, raw in enumerate(raws)
-                ]
-            yield self.members(piece)
-
-    def members(self, elements: list[Any]) -> list[T]:
-        """Return the members to read of decoded elements, without nulls."""
-        if self.member is None:
-            return elements
-        members = [getattr(pair, self.member) for pair in elements]
-        return [member for member in members if member is not None]
+                piece = [self._decode_element(start + i, raw) for i, raw in enumerate(raws)]
+            if self.member is not None:
+                members = [getattr(pair, self.member) for pair in piece]
+                piece = [member for member in members if member is not None]
+            yield piece
 
     def _decode_element(self, position: int, raw: Raw) -> Any:
         try:
