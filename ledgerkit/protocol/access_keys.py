@@ -7,22 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from ledgerkit.errors import InvalidRequestError
-from ledgerkit.protocol.borsh import (
-    TEXT,
-    U16,
-    U64,
-    U128,
-    Codec,
-    Reader,
-    Record,
-    Variant,
-    items,
-    nested,
-    number_variants,
-    optional,
-    set_field,
-    text,
-)
+from ledgerkit.protocol import borsh
 from ledgerkit.units import U64_MAX
 from ledgerkit.validation import integer, plain_text
 
@@ -33,14 +18,14 @@ def _check_names(value: Any, name: str) -> tuple[str, ...]:
     return tuple(plain_text(method, name) for method in value)
 
 
-_METHOD_NAMES = Codec(
+_METHOD_NAMES = borsh.Codec(
     _check_names,
-    lambda names: items([text(name) for name in names]),
-    lambda reader: reader.items(Reader.text, 4),  # each text has a length of 4 bytes
+    lambda names: borsh.items([borsh.text(name) for name in names]),
+    lambda reader: reader.items(borsh.Reader.text, 4),  # each text has a length of 4 bytes
 )
 
 
-class Permission(Variant):
+class Permission(borsh.Variant):
     """The permission of an access key: the transactions that it may sign."""
 
     __slots__ = ()
@@ -62,8 +47,8 @@ class FunctionCallPermission(Permission):
         The methods; an empty list allows all.
     """
 
-    allowance: int | None = field(metadata={"borsh": optional(U128)})
-    receiver_id: str = field(metadata={"borsh": TEXT})
+    allowance: int | None = field(metadata={"borsh": borsh.optional(borsh.U128)})
+    receiver_id: str = field(metadata={"borsh": borsh.TEXT})
     method_names: Sequence[str] = field(default=(), metadata={"borsh": _METHOD_NAMES})
 
 
@@ -91,10 +76,10 @@ class GasKeyFunctionCall(Permission):
         The methods; an empty list allows all.
     """
 
-    balance: int = field(metadata={"borsh": U128})
-    num_nonces: int = field(metadata={"borsh": U16})
-    allowance: int | None = field(metadata={"borsh": optional(U128)})
-    receiver_id: str = field(metadata={"borsh": TEXT})
+    balance: int = field(metadata={"borsh": borsh.U128})
+    num_nonces: int = field(metadata={"borsh": borsh.U16})
+    allowance: int | None = field(metadata={"borsh": borsh.optional(borsh.U128)})
+    receiver_id: str = field(metadata={"borsh": borsh.TEXT})
     method_names: Sequence[str] = field(default=(), metadata={"borsh": _METHOD_NAMES})
 
 
@@ -111,23 +96,25 @@ class GasKeyFullAccess(Permission):
         The number of nonces that the key counts independently.
     """
 
-    balance: int = field(metadata={"borsh": U128})
-    num_nonces: int = field(metadata={"borsh": U16})
+    balance: int = field(metadata={"borsh": borsh.U128})
+    num_nonces: int = field(metadata={"borsh": borsh.U16})
 
 
 GasKey = GasKeyFunctionCall | GasKeyFullAccess  # both have a balance and several nonces
 
 # Borsh writes a variant's position, so new ones are appended and none is moved.
-number_variants(
+borsh.number_variants(
     Permission, [FunctionCallPermission, FullAccess, GasKeyFunctionCall, GasKeyFullAccess]
 )
 
-_PERMISSION = nested(Permission, "FullAccess(), FunctionCallPermission(…) or that of a gas key")
+_PERMISSION = borsh.nested(
+    Permission, "FullAccess(), FunctionCallPermission(…) or that of a gas key"
+)
 _FULL_ACCESS = FullAccess()
 
 
 @dataclass(frozen=True, slots=True, init=False)
-class AccessKey(Record):
+class AccessKey(borsh.Record):
     """
     The data that the chain stores with a public key.
 
@@ -139,13 +126,13 @@ class AccessKey(Record):
         What the key may sign.
     """
 
-    nonce: int = field(default=0, metadata={"borsh": U64})
+    nonce: int = field(default=0, metadata={"borsh": borsh.U64})
     permission: Permission = field(default=_FULL_ACCESS, metadata={"borsh": _PERMISSION})
 
     # The embedded ledger builds one per transaction; the checks of a record take 3 us.
     def __init__(self, nonce: int = 0, permission: Permission = _FULL_ACCESS) -> None:
         plain = type(nonce) is int and 0 <= nonce <= U64_MAX
-        set_field(self, "nonce", nonce if plain else integer(nonce, "nonce", most=U64_MAX))
+        borsh.set_field(self, "nonce", nonce if plain else integer(nonce, "nonce", most=U64_MAX))
         is_one = isinstance(permission, Permission)
         checked = permission if is_one else _PERMISSION.check(permission, "permission")
-        set_field(self, "permission", checked)
+        borsh.set_field(self, "permission", checked)

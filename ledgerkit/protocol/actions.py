@@ -10,45 +10,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field
-from hashlib import sha256
 from itertools import pairwise
 from struct import Struct
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 from ledgerkit.errors import DecodeError, InvalidRequestError
+from ledgerkit.protocol import borsh, types
 from ledgerkit.protocol.access_keys import AccessKey
-from ledgerkit.protocol.borsh import (
-    BLOB,
-    TEXT,
-    U16,
-    U64,
-    U128,
-    Codec,
-    Reader,
-    Record,
-    Variant,
-    blob,
-    decode_base64,
-    items,
-    layout_of,
-    nested,
-    number_variants,
-    optional,
-    set_field,
-    u16,
-    u32,
-    u64,
-)
-from ledgerkit.protocol.types import (
-    ACCOUNT_ID,
-    GLOBAL_CONTRACT,
-    PUBLIC_KEY,
-    SIGNATURE,
-    STORED_KEY,
-    CryptoHash,
-    PublicKey,
-    Signature,
-)
+from ledgerkit.protocol.types import CryptoHash, PublicKey, Signature
 from ledgerkit.units import U64_MAX, U128_MAX
 from ledgerkit.validation import integer, one_of, plain_text, raw_bytes
 
@@ -60,7 +29,7 @@ _CALL_HEAD = Struct("<BI").pack  # the tag of a call and the length of its metho
 _LISTS = (list, tuple)  # as a constant, because `list | tuple` would be built for each check
 
 
-class Action(Variant):
+class Action(borsh.Variant):
     """One step of a transaction; `tag` is its position in the chain's list of actions."""
 
     __slots__ = ()
@@ -73,7 +42,7 @@ class Action(Variant):
 
     def __repr__(self) -> str:
         # Actions with bytes use this; the bytes may be a contract of megabytes.
-        values = ((name, getattr(self, name)) for name, _ in layout_of(type(self)))
+        values = ((name, getattr(self, name)) for name, _ in borsh.layout_of(type(self)))
         return f"{self.name}({', '.join(f'{name}={_short(value)}' for name, value in values)})"
 
 
@@ -98,7 +67,7 @@ class DeployContract(Action):
         The compiled contract.
     """
 
-    code: bytes = field(metadata={"borsh": BLOB})
+    code: bytes = field(metadata={"borsh": borsh.BLOB})
 
 
 # FunctionCall and Transfer, the most frequent actions, write out by hand what their declared layout
@@ -121,10 +90,10 @@ class FunctionCall(Action):
         The yoctoNEAR to attach.
     """
 
-    method_name: str = field(metadata={"borsh": TEXT})
-    args: bytes = field(metadata={"borsh": BLOB})
-    gas: int = field(metadata={"borsh": U64})
-    deposit: int = field(default=0, metadata={"borsh": U128})
+    method_name: str = field(metadata={"borsh": borsh.TEXT})
+    args: bytes = field(metadata={"borsh": borsh.BLOB})
+    gas: int = field(metadata={"borsh": borsh.U64})
+    deposit: int = field(default=0, metadata={"borsh": borsh.U128})
 
     def __init__(self, method_name: str, args: bytes, gas: int, deposit: int = 0) -> None:
         fields = self.__dict__
@@ -140,7 +109,7 @@ class FunctionCall(Action):
         """Encode the action."""
         name, args = self.method_name.encode(), self.args
         numbers = (self.gas | self.deposit << 64).to_bytes(24, "little")  # adjacent fields
-        return b"".join((_CALL_HEAD(2, len(name)), name, u32(len(args)), args, numbers))
+        return b"".join((_CALL_HEAD(2, len(name)), name, borsh.u32(len(args)), args, numbers))
 
 
 @dataclass(frozen=True, slots=True, init=False)
@@ -154,11 +123,12 @@ class Transfer(Action):
         The yoctoNEAR to send.
     """
 
-    deposit: int = field(metadata={"borsh": U128})
+    deposit: int = field(metadata={"borsh": borsh.U128})
 
     def __init__(self, deposit: int) -> None:
         plain = type(deposit) is int and 0 <= deposit <= U128_MAX
-        set_field(self, "deposit", deposit if plain else integer(deposit, "deposit", most=U128_MAX))
+        checked = deposit if plain else integer(deposit, "deposit", most=U128_MAX)
+        borsh.set_field(self, "deposit", checked)
 
     def encode(self) -> bytes:
         """Encode the action."""
@@ -178,8 +148,8 @@ class Stake(Action):
         The validator's key.
     """
 
-    stake: int = field(metadata={"borsh": U128})
-    public_key: PublicKey = field(metadata={"borsh": PUBLIC_KEY})
+    stake: int = field(metadata={"borsh": borsh.U128})
+    public_key: PublicKey = field(metadata={"borsh": types.PUBLIC_KEY})
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,9 +165,9 @@ class AddKey(Action):
         What the key may sign; full access by default.
     """
 
-    public_key: PublicKey = field(metadata={"borsh": PUBLIC_KEY})
+    public_key: PublicKey = field(metadata={"borsh": types.PUBLIC_KEY})
     access_key: AccessKey = field(
-        default_factory=AccessKey, metadata={"borsh": nested(AccessKey, "an AccessKey")}
+        default_factory=AccessKey, metadata={"borsh": borsh.nested(AccessKey, "an AccessKey")}
     )
 
 
@@ -212,7 +182,7 @@ class DeleteKey(Action):
         The key.
     """
 
-    public_key: PublicKey = field(metadata={"borsh": PUBLIC_KEY})
+    public_key: PublicKey = field(metadata={"borsh": types.PUBLIC_KEY})
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,7 +196,7 @@ class DeleteAccount(Action):
         The account that receives its remaining balance.
     """
 
-    beneficiary_id: str = field(metadata={"borsh": ACCOUNT_ID})
+    beneficiary_id: str = field(metadata={"borsh": types.ACCOUNT_ID})
 
 
 # Delegate actions -----------------------------------------------------------------------
@@ -251,7 +221,7 @@ def _check_undelegated(value: Any, name: str) -> tuple[Action, ...]:
     return actions
 
 
-def _read_undelegated(reader: Reader) -> Action:
+def _read_undelegated(reader: borsh.Reader) -> Action:
     start = reader.position
     kind = Action.read_kind(reader)
     if issubclass(kind, SignedDelegate):
@@ -259,30 +229,30 @@ def _read_undelegated(reader: Reader) -> Action:
     return kind.read_fields(reader)
 
 
-_UNDELEGATED = Codec(
+_UNDELEGATED = borsh.Codec(
     _check_undelegated,
-    lambda actions: items([action.encode() for action in actions]),
+    lambda actions: borsh.items([action.encode() for action in actions]),
     lambda reader: reader.items(_read_undelegated),
 )
 
 
 @dataclass(frozen=True, slots=True)
-class _Delegated(Record):
+class _Delegated(borsh.Record):
     """The fields and the hash that both versions of a delegate action share."""
 
-    sender_id: str = field(metadata={"borsh": ACCOUNT_ID})
-    receiver_id: str = field(metadata={"borsh": ACCOUNT_ID})
+    sender_id: str = field(metadata={"borsh": types.ACCOUNT_ID})
+    receiver_id: str = field(metadata={"borsh": types.ACCOUNT_ID})
     actions: Sequence[Action] = field(metadata={"borsh": _UNDELEGATED})
-    nonce: int = field(metadata={"borsh": U64})
-    max_block_height: int = field(metadata={"borsh": U64})
-    public_key: PublicKey = field(metadata={"borsh": PUBLIC_KEY})
+    nonce: int = field(metadata={"borsh": borsh.U64})
+    max_block_height: int = field(metadata={"borsh": borsh.U64})
+    public_key: PublicKey = field(metadata={"borsh": types.PUBLIC_KEY})
     # 2**30 plus the number of the NEP, so that no transaction has the same bytes (near/NEPs#461).
     prefix: ClassVar[bytes]
 
     @property
     def hash(self) -> CryptoHash:
         """The hash that the sender signs."""
-        return CryptoHash(sha256(self.prefix + self.encode()).digest())
+        return CryptoHash.of(self.prefix + self.encode())
 
 
 @dataclass(frozen=True, slots=True)
@@ -306,7 +276,7 @@ class DelegateAction(_Delegated):
         The sender's key.
     """
 
-    prefix: ClassVar[bytes] = u32(2**30 + 366)
+    prefix: ClassVar[bytes] = borsh.u32(2**30 + 366)
 
     def sign(self, secret_key: SecretKey) -> Delegate:
         """
@@ -354,8 +324,8 @@ class DelegateActionV2(_Delegated):
         The index of a gas key's nonce; None for an ordinary key.
     """
 
-    nonce_index: int | None = field(default=None, metadata={"borsh": optional(U16)})
-    prefix: ClassVar[bytes] = u32(2**30 + 611)
+    nonce_index: int | None = field(default=None, metadata={"borsh": borsh.optional(borsh.U16)})
+    prefix: ClassVar[bytes] = borsh.u32(2**30 + 611)
 
     def sign(self, secret_key: SecretKey) -> DelegateV2:
         """
@@ -383,15 +353,16 @@ class DelegateActionV2(_Delegated):
 
     def encode_fields(self) -> bytes:
         """Encode the fields after the tag of the version."""
-        encoded = {name: codec.encode(getattr(self, name)) for name, codec in layout_of(_Delegated)}
+        layout = borsh.layout_of(_Delegated)
+        encoded = {name: codec.encode(getattr(self, name)) for name, codec in layout}
         encoded["nonce"] = encode_nonce(self.nonce, self.nonce_index)
         return b"\0" + b"".join(encoded.values())
 
     @classmethod
-    def read_fields(cls, reader: Reader) -> Self:
+    def read_fields(cls, reader: borsh.Reader) -> Self:
         """Read the fields after the tag of the version."""
         reader.tag(1, "a versioned delegate action")
-        sender_id, receiver_id = ACCOUNT_ID.read(reader), ACCOUNT_ID.read(reader)
+        sender_id, receiver_id = types.ACCOUNT_ID.read(reader), types.ACCOUNT_ID.read(reader)
         actions = _UNDELEGATED.read(reader)
         nonce, nonce_index = read_nonce(reader)
         height, key = reader.u64(), PublicKey.read(reader)
@@ -409,11 +380,11 @@ def check_pair(secret_key: SecretKey, public_key: PublicKey) -> None:
 def encode_nonce(nonce: int, nonce_index: int | None) -> bytes:
     """Encode a nonce of an ordinary key, or a nonce of a gas key with its index."""
     if nonce_index is None:
-        return b"\0" + u64(nonce)
-    return b"\1" + u64(nonce) + u16(nonce_index)
+        return b"\0" + borsh.u64(nonce)
+    return b"\1" + borsh.u64(nonce) + borsh.u16(nonce_index)
 
 
-def read_nonce(reader: Reader) -> tuple[int, int | None]:
+def read_nonce(reader: borsh.Reader) -> tuple[int, int | None]:
     """Read a nonce and its index; None for an ordinary key."""
     is_gas_key = reader.tag(2, "a nonce")
     return reader.u64(), reader.u16() if is_gas_key else None
@@ -455,7 +426,7 @@ class SignedDelegate(Action):
         >>> Delegate.from_base64(b64encode(signed.encode()[1:]).decode()) == signed
         True
         """
-        return cls.from_bytes(decode_base64(text, cls.__name__))
+        return cls.from_bytes(borsh.decode_base64(text, cls.__name__))
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Self:
@@ -515,17 +486,15 @@ class Delegate(SignedDelegate):
     """
 
     delegate_action: DelegateAction = field(
-        metadata={"borsh": nested(DelegateAction, "a DelegateAction")}
+        metadata={"borsh": borsh.nested(DelegateAction, "a DelegateAction")}
     )
-    signature: Signature = field(metadata={"borsh": SIGNATURE})
+    signature: Signature = field(metadata={"borsh": types.SIGNATURE})
 
 
 # Global contracts and initial states ----------------------------------------------------
 
 _MODES = ("CodeHash", "AccountId")  # in the order of their tags
-
-
-_MODE = Codec(
+_MODE = borsh.Codec(
     lambda value, name: one_of(value, name, _MODES),
     lambda mode: bytes([_MODES.index(mode)]),
     lambda reader: _MODES[reader.tag(len(_MODES), "a deploy mode")],
@@ -546,7 +515,7 @@ class DeployGlobalContract(Action):
         whose owner may change the code.
     """
 
-    code: bytes = field(metadata={"borsh": BLOB})
+    code: bytes = field(metadata={"borsh": borsh.BLOB})
     deploy_mode: Literal["CodeHash", "AccountId"] = field(metadata={"borsh": _MODE})
 
 
@@ -561,7 +530,7 @@ class UseGlobalContract(Action):
         A `CryptoHash` for code that never changes, or the id of the account that deployed it.
     """
 
-    contract_identifier: CryptoHash | str = field(metadata={"borsh": GLOBAL_CONTRACT})
+    contract_identifier: CryptoHash | str = field(metadata={"borsh": types.GLOBAL_CONTRACT})
 
 
 def _check_records(value: Any, name: str) -> dict[bytes, bytes]:
@@ -571,11 +540,11 @@ def _check_records(value: Any, name: str) -> dict[bytes, bytes]:
     return dict(sorted(pairs))
 
 
-def _read_record(reader: Reader) -> tuple[bytes, bytes]:
+def _read_record(reader: borsh.Reader) -> tuple[bytes, bytes]:
     return reader.blob(), reader.blob()
 
 
-def _read_records(reader: Reader) -> dict[bytes, bytes]:
+def _read_records(reader: borsh.Reader) -> dict[bytes, bytes]:
     """Read the records of a state, which Borsh sorts by their keys."""
     start = reader.position
     records = reader.items(_read_record, 8)  # two lengths of 4 bytes
@@ -585,15 +554,15 @@ def _read_records(reader: Reader) -> dict[bytes, bytes]:
     return dict(records)
 
 
-_RECORDS = Codec(
+_RECORDS = borsh.Codec(
     _check_records,
-    lambda records: items([blob(key) + blob(value) for key, value in records.items()]),
+    lambda records: borsh.items([borsh.blob(k) + borsh.blob(v) for k, v in records.items()]),
     _read_records,
 )
 
 
 @dataclass(frozen=True, slots=True)
-class StateInit(Variant):
+class StateInit(borsh.Variant):
     """
     The initial state of a deterministic account, which its id is derived from.
 
@@ -607,26 +576,27 @@ class StateInit(Variant):
 
     enum = "a state init"
 
-    code: CryptoHash | str = field(metadata={"borsh": GLOBAL_CONTRACT})
+    code: CryptoHash | str = field(metadata={"borsh": types.GLOBAL_CONTRACT})
     data: Mapping[bytes, bytes] = field(default_factory=dict, metadata={"borsh": _RECORDS})
 
     def __hash__(self) -> int:
         return hash(self.encode())
 
 
-number_variants(StateInit, [StateInit])
+borsh.number_variants(StateInit, [StateInit])
 
 
 def _check_keys(value: Any, name: str) -> tuple[PublicKey, ...]:
     if isinstance(value, str | bytes) or not isinstance(value, Iterable):
         raise InvalidRequestError.refuse(name, value, "a list of public keys")
-    return tuple(sorted({STORED_KEY.check(key, name) for key in value}, key=STORED_KEY.encode))
+    keys = {types.STORED_KEY.check(key, name) for key in value}
+    return tuple(sorted(keys, key=types.STORED_KEY.encode))
 
 
-_KEYS = Codec(
+_KEYS = borsh.Codec(
     _check_keys,
-    lambda keys: items([STORED_KEY.encode(key) for key in keys]),
-    lambda reader: _check_keys(reader.items(STORED_KEY.read, 33), "access_keys"),
+    lambda keys: borsh.items([types.STORED_KEY.encode(key) for key in keys]),
+    lambda reader: _check_keys(reader.items(types.STORED_KEY.read, 33), "access_keys"),
 )
 
 # The id of a universal account is the hash of the bytes that were sent. A node does not require
@@ -637,7 +607,7 @@ _ANY_RECORDS = _RECORDS._replace(
 
 
 @dataclass(frozen=True, slots=True)
-class UniversalStateInitV1(Variant):
+class UniversalStateInitV1(borsh.Variant):
     """
     The initial state of a universal account, which its id is derived from (NEP-655).
 
@@ -655,7 +625,7 @@ class UniversalStateInitV1(Variant):
     enum = "a universal state init"
 
     code: CryptoHash | str | None = field(
-        default=None, metadata={"borsh": optional(GLOBAL_CONTRACT)}
+        default=None, metadata={"borsh": borsh.optional(types.GLOBAL_CONTRACT)}
     )
     data: Mapping[bytes, bytes] = field(default_factory=dict, metadata={"borsh": _ANY_RECORDS})
     access_keys: Sequence[PublicKey] = field(default=(), metadata={"borsh": _KEYS})
@@ -664,7 +634,7 @@ class UniversalStateInitV1(Variant):
         return hash(self.encode())
 
 
-number_variants(UniversalStateInitV1, [UniversalStateInitV1])
+borsh.number_variants(UniversalStateInitV1, [UniversalStateInitV1])
 
 
 @dataclass(frozen=True, slots=True)
@@ -680,8 +650,8 @@ class DeterministicStateInit(Action):
         The yoctoNEAR to attach for its storage.
     """
 
-    state_init: StateInit = field(metadata={"borsh": nested(StateInit, "a StateInit")})
-    deposit: int = field(default=0, metadata={"borsh": U128})
+    state_init: StateInit = field(metadata={"borsh": borsh.nested(StateInit, "a StateInit")})
+    deposit: int = field(default=0, metadata={"borsh": borsh.U128})
 
 
 # Gas keys -------------------------------------------------------------------------------
@@ -700,8 +670,8 @@ class TransferToGasKey(Action):
         The yoctoNEAR to add.
     """
 
-    public_key: PublicKey = field(metadata={"borsh": PUBLIC_KEY})
-    deposit: int = field(metadata={"borsh": U128})
+    public_key: PublicKey = field(metadata={"borsh": types.PUBLIC_KEY})
+    deposit: int = field(metadata={"borsh": borsh.U128})
 
 
 @dataclass(frozen=True, slots=True)
@@ -717,8 +687,8 @@ class WithdrawFromGasKey(Action):
         The yoctoNEAR to withdraw.
     """
 
-    public_key: PublicKey = field(metadata={"borsh": PUBLIC_KEY})
-    amount: int = field(metadata={"borsh": U128})
+    public_key: PublicKey = field(metadata={"borsh": types.PUBLIC_KEY})
+    amount: int = field(metadata={"borsh": borsh.U128})
 
 
 @dataclass(frozen=True, slots=True)
@@ -737,9 +707,9 @@ class DelegateV2(SignedDelegate):
     """
 
     delegate_action: DelegateActionV2 = field(
-        metadata={"borsh": nested(DelegateActionV2, "a DelegateActionV2")}
+        metadata={"borsh": borsh.nested(DelegateActionV2, "a DelegateActionV2")}
     )
-    signature: Signature = field(metadata={"borsh": SIGNATURE})
+    signature: Signature = field(metadata={"borsh": types.SIGNATURE})
 
 
 # Universal accounts ---------------------------------------------------------------------
@@ -761,8 +731,8 @@ class UniversalStateInit(Action):
         The yoctoNEAR to attach for its storage.
     """
 
-    state_init: bytes = field(metadata={"borsh": BLOB})
-    deposit: int = field(default=0, metadata={"borsh": U128})
+    state_init: bytes = field(metadata={"borsh": borsh.BLOB})
+    deposit: int = field(default=0, metadata={"borsh": borsh.U128})
 
     @property
     def decoded(self) -> UniversalStateInitV1 | None:
@@ -818,7 +788,7 @@ class Kind:
     @property
     def has_deposit(self) -> bool:
         """True if its actions have a deposit."""
-        return any(name == "deposit" for name, _ in layout_of(self.action))
+        return any(name == "deposit" for name, _ in borsh.layout_of(self.action))
 
 
 def call_bytes(method_name: str, args: bytes) -> int:
@@ -903,7 +873,7 @@ KINDS = (
 )
 KIND_OF = {kind.action: kind for kind in KINDS}
 KINDS_BY_NAME = {name: kind for kind in KINDS for name in (kind.action.__name__, *kind.other_names)}
-number_variants(Action, [kind.action for kind in KINDS])
+borsh.number_variants(Action, [kind.action for kind in KINDS])
 
 
 def is_delegate(name: str | None) -> bool:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from hashlib import sha256
 from typing import TYPE_CHECKING
 
 from ledgerkit.errors import InvalidRequestError
@@ -59,7 +58,7 @@ class OffchainMessage(Record):
     @property
     def hash(self) -> CryptoHash:
         """The hash that is signed."""
-        return CryptoHash(sha256(PREFIX + self.encode()).digest())
+        return CryptoHash.of(PREFIX + self.encode())
 
     def sign(self, secret_key: SecretKey) -> Signature:
         """

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 
 from ledgerkit import units
 from ledgerkit.errors import InvalidRequestError, cut
-from ledgerkit.protocol import types
+from ledgerkit.protocol import borsh, types
 from ledgerkit.protocol.actions import (
     Action,
     FunctionCall,
@@ -27,28 +27,8 @@ from ledgerkit.protocol.actions import (
     read_nonce,
     with_delegated,
 )
-from ledgerkit.protocol.borsh import (
-    U16_MAX,
-    Borsh,
-    Reader,
-    Record,
-    decode_base64,
-    items,
-    nested,
-    u32,
-    u64,
-)
 from ledgerkit.protocol.derived_ids import universal_account_id
-from ledgerkit.protocol.types import (
-    SIGNATURE,
-    AccountId,
-    CryptoHash,
-    PublicKey,
-    Signature,
-    account_id,
-    crypto_hash,
-    read_account_id,
-)
+from ledgerkit.protocol.types import AccountId, CryptoHash, PublicKey, Signature
 from ledgerkit.units import U64_MAX
 from ledgerkit.validation import HASH_BYTES, integer, one_of
 
@@ -64,7 +44,7 @@ _MAX_DESCRIBED = 4  # actions
 NonceMode = Literal["monotonic", "strict"]
 
 
-class _Base64(Borsh):
+class _Base64(borsh.Borsh):
     """A value that is sent as base64."""
 
     @classmethod
@@ -87,7 +67,7 @@ class _Base64(Borsh):
         DecodeError
             If the text is not base64, or not that of such a value.
         """
-        return cls.decode(decode_base64(text, cls.__name__))
+        return cls.decode(borsh.decode_base64(text, cls.__name__))
 
     def to_base64(self) -> str:
         """
@@ -162,12 +142,12 @@ class Transaction(_Base64):
         # Setting the fields of a frozen dataclass one by one takes three times as long, which
         # would be noticeable next to a signature of 15 us.
         fields = self.__dict__
-        fields["signer_id"] = account_id(signer_id, "signer_id")
+        fields["signer_id"] = types.account_id(signer_id, "signer_id")
         fields["public_key"] = public_key if is_packed else types.public_key(public_key)
         fields["nonce"] = nonce if plain else integer(nonce, "nonce", most=U64_MAX)
-        fields["receiver_id"] = account_id(receiver_id, "receiver_id")
+        fields["receiver_id"] = types.account_id(receiver_id, "receiver_id")
         plain = type(block_hash) is CryptoHash
-        fields["block_hash"] = block_hash if plain else crypto_hash(block_hash)
+        fields["block_hash"] = block_hash if plain else types.crypto_hash(block_hash)
         fields["actions"] = action_list(actions)
         if version != 0 or nonce_index is not None or nonce_mode != "monotonic":
             fields["nonce_index"] = _check_version_1(version, nonce_index, nonce_mode)
@@ -191,10 +171,10 @@ class Transaction(_Base64):
             head = (
                 self.signer_id.packed,
                 self.public_key.packed,
-                u64(self.nonce),
+                borsh.u64(self.nonce),
                 self.receiver_id.packed,
                 self.block_hash,
-                u32(len(actions)),
+                borsh.u32(len(actions)),
             )
             if len(actions) == 1:
                 return b"".join((*head, actions[0].encode()))
@@ -206,21 +186,22 @@ class Transaction(_Base64):
             encode_nonce(self.nonce, self.nonce_index),
             self.receiver_id.packed,
             self.block_hash,
-            items([action.encode() for action in self.actions]),
+            borsh.items([action.encode() for action in self.actions]),
             bytes([_MODES.index(self.nonce_mode)]),
         ])  # fmt: skip
 
     @classmethod
-    def read(cls, reader: Reader) -> Self:
+    def read(cls, reader: borsh.Reader) -> Self:
         """Read a transaction of either version."""
         # Version 0 has no tag: it begins with a length of at most 64, so its second byte is 0.
         start = reader.position
         is_tagged = reader.data[start + 1 : start + 2] not in (b"", b"\0")
         if is_tagged and reader.u8() != 1:
             raise reader.refuse("the version is unknown", start)
-        signer_id, key = read_account_id(reader), PublicKey.read(reader)
+        signer_id, key = types.read_account_id(reader), PublicKey.read(reader)
         nonce, nonce_index = read_nonce(reader) if is_tagged else (reader.u64(), None)
-        receiver_id, block_hash = read_account_id(reader), CryptoHash(reader.fixed(HASH_BYTES))
+        receiver_id = types.read_account_id(reader)
+        block_hash = CryptoHash(reader.fixed(HASH_BYTES))
         actions = reader.items(Action.read)
         options: dict[str, Any] = {}
         if is_tagged:
@@ -324,7 +305,7 @@ class Transaction(_Base64):
 
 
 @dataclass(frozen=True, repr=False)
-class SignedTransaction(_Base64, Record):
+class SignedTransaction(_Base64, borsh.Record):
     """
     A transaction and its signature, ready to be sent.
 
@@ -341,8 +322,8 @@ class SignedTransaction(_Base64, Record):
         If a part has the wrong type.
     """
 
-    transaction: Transaction = field(metadata={"borsh": nested(Transaction, "a Transaction")})
-    signature: Signature = field(metadata={"borsh": SIGNATURE})
+    transaction: Transaction = field(metadata={"borsh": borsh.nested(Transaction, "a Transaction")})
+    signature: Signature = field(metadata={"borsh": types.SIGNATURE})
 
     def encode(self) -> bytes:
         """
@@ -402,7 +383,7 @@ def _check_version_1(version: int, nonce_index: int | None, nonce_mode: str) -> 
     if type(version) is not int or version != 1:
         expected = "0, or 1 with nonce_index= or nonce_mode="
         raise InvalidRequestError.refuse("version", version, expected)
-    return None if nonce_index is None else integer(nonce_index, "nonce_index", most=U16_MAX)
+    return None if nonce_index is None else integer(nonce_index, "nonce_index", most=borsh.U16_MAX)
 
 
 def _summary(actions: Sequence[Action]) -> str:

@@ -187,10 +187,7 @@ def account_id(value: object, field: str = "account_id") -> AccountId:
     if type(value) is AccountId:
         return value
     if type(value) is str:
-        try:
-            return _cached_id(value)  # an invalid text raises, and is not cached
-        except InvalidRequestError:
-            pass  # raised again below, with the name of the field
+        return _cached_id(value, field)
     return AccountId(value, field)  # type: ignore[arg-type]  # refused if it is not a str
 
 
