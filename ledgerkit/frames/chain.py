@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
+from ledgerkit.api.models import chain
 from ledgerkit.api.models.actions import (
     action_name,
     deposit_texts,
@@ -19,7 +20,6 @@ from ledgerkit.errors import DecodeError, excerpt
 from ledgerkit.frames import amounts, build
 
 if TYPE_CHECKING:
-    from ledgerkit.api.models import chain
     from ledgerkit.api.models.actions import Actions
 
     # The height of a block, the header of a chunk, and the chunk if it was read.
@@ -123,21 +123,11 @@ def gas_price(response: chain.GasPrice) -> pd.DataFrame:
     return build.one_row("gas_price", {"gas_price": response.gas_price})
 
 
-_COUNTERS = (
-    "num_produced_blocks",
-    "num_expected_blocks",
-    "num_produced_chunks",
-    "num_expected_chunks",
-    "num_produced_endorsements",
-    "num_expected_endorsements",
-)
-
-
 def validators(rows: Sequence[chain.Validator | chain.Kickout]) -> pd.DataFrame:
     """Build the validators frame of an epoch's validators, proposals or kickouts."""
     columns: dict[str, Any] = {
         name: [getattr(row, name, None) for row in rows]
-        for name in ("account_id", "public_key", "shards", "stake", *_COUNTERS)
+        for name in chain.Validator.__struct_fields__
     }
     columns["reason"] = [_reason(getattr(row, "reason", None)) for row in rows]
     return build.build_frame("validators", columns)
