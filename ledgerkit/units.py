@@ -105,7 +105,7 @@ def _parse_quantity(
         if match is None or decimals is None:
             raise InvalidRequestError.refuse(field, value, expected)
         return _check_range(_to_smallest(match[1], decimals, value, field), value, field, maximum)
-    integer = _as_integer(value)
+    integer = as_integer(value)
     if integer is None:
         raise InvalidRequestError.refuse(field, value, expected)
     return _check_range(integer, value, field, maximum)
@@ -286,7 +286,7 @@ def amount_text(value: int, decimals: int, symbol: str, digits: int | None = 2) 
     -----
     A tie rounds to the even digit, as Python's own formats do.
     """
-    integer, places = _check_units(value, decimals), _as_integer(digits)
+    integer, places = _check_units(value, decimals), as_integer(digits)
     if digits is not None and (places is None or places < 0):
         raise InvalidRequestError.refuse("digits", digits, "None, or an integer from 0 on")
     return _format(integer, decimals, symbol, places, ",")
@@ -410,7 +410,7 @@ def _split(number: str, decimals: int) -> tuple[str, str]:
     return digits[:point], digits[point:]
 
 
-def _as_integer(value: object) -> int | None:
+def as_integer(value: object) -> int | None:
     """Return an integer, also from numpy; None for any other value."""
     if type(value) is int:  # ten times as fast as the protocol check below
         return value
@@ -430,7 +430,7 @@ def _plain_digits(number: object, field: str) -> str:
 
 
 def _number_text(number: object, field: str) -> str:
-    integer = _as_integer(number)
+    integer = as_integer(number)
     if integer is not None and integer.bit_length() <= 3 * _MAX_DIGITS:
         return str(integer)
     if isinstance(number, float):
@@ -463,7 +463,7 @@ def _check_range(units: int, value: object, field: str, maximum: int) -> int:
 
 def _check_units(units: object, decimals: object) -> int:
     _check_decimals(decimals)
-    integer = _as_integer(units)
+    integer = as_integer(units)
     if integer is None:
         raise InvalidRequestError.refuse("units", units, "an integer of smallest units")
     return integer
@@ -471,7 +471,7 @@ def _check_units(units: object, decimals: object) -> int:
 
 def _check_decimals(decimals: object) -> None:
     """Raise unless the decimals are from 0 to 255, before computing a power of ten."""
-    integer = _as_integer(decimals)
+    integer = as_integer(decimals)
     if integer is None or not 0 <= integer <= MAX_DECIMALS:
         expected = f"an integer from 0 to {MAX_DECIMALS}"
         raise InvalidRequestError.refuse("decimals", decimals, expected)
