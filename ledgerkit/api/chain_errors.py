@@ -1002,10 +1002,8 @@ PANIC = "Smart contract panicked: "
 
 def _leaf_attributes(leaf: _Leaf[Any]) -> dict[str, Any]:
     attributes = _attributes(leaf.error, _values(leaf.payload))
-    if leaf.error is ExecutionError and isinstance(leaf.payload, str):
-        attributes["panic_msg"] = (
-            leaf.payload.removeprefix(PANIC) if leaf.payload.startswith(PANIC) else None
-        )
+    if leaf.error is ExecutionError and str(leaf.payload).startswith(PANIC):
+        attributes["panic_msg"] = leaf.payload.removeprefix(PANIC)
     return attributes | {"variant": leaf.name, "payload": leaf.payload}
 
 
@@ -1031,9 +1029,10 @@ def receipt_failure(
     value: object, *, receipt_id: str | None = None
 ) -> ReceiptFailedError | InvalidTransactionError:
     """Build the error for the `Failure` in the outcome of a receipt or a transaction."""
-    if variant(value)[0] == "InvalidTxError":
+    name, payload = variant(value)
+    if name == "InvalidTxError":
         return invalid_transaction(value)
-    leaf, (_, payload) = _failed_leaf(value), variant(value)
+    leaf = _failed_leaf(value)
     index = _convert("int", payload.get("index")) if isinstance(payload, dict) else None
     details = _leaf_attributes(leaf) | {"receipt_id": receipt_id, "kind": leaf.path, "index": index}
     return leaf.error(_sentence(leaf), remedy=_remedy(leaf), **details)
@@ -1058,12 +1057,6 @@ def failure_text(value: object) -> tuple[str, str]:
     The kind is the path of the chain's variants, such as "FunctionCallError.ExecutionError". The
     message is one sentence, or the contract's own text unchanged.
     """
-    try:
-        text = value["ActionError"]["kind"]["FunctionCallError"]["ExecutionError"]  # type: ignore[index]  # caught below
-    except (KeyError, TypeError, IndexError):
-        text = None
-    if isinstance(text, str):
-        return "FunctionCallError.ExecutionError", text
     name, payload = variant(value)
     if name == "InvalidTxError":
         refusal = _innermost_variant(InvalidTransactionError, name, payload)
@@ -1073,7 +1066,9 @@ def failure_text(value: object) -> tuple[str, str]:
 
 
 def _message(leaf: _Leaf[Any]) -> str:
-    """Return the contract's panic message in full, or the sentence of the reason."""
+    """Return the contract's own message in full, or the sentence of the reason."""
+    if leaf.row is ExecutionError and isinstance(leaf.payload, str):
+        return leaf.payload
     panic = _values(leaf.payload).get("panic_msg")
     if leaf.name == "GuestPanic" and isinstance(panic, str):
         return PANIC + panic
@@ -1278,13 +1273,7 @@ def _node_message(body: dict[str, Any], info: dict[str, Any]) -> str:
 
 
 def _refused_variant(body: dict[str, Any]) -> object:
-    data = _members(body, "data")
-    variants = (
-        data.get("TxExecutionError"),
-        data.get("InvalidTxError"),
-        data.get("InvalidTransaction"),
-        body.get("InvalidTransaction"),  # as in the specification
-    )
+    variants = (*map(_members(body, "data").get, _WRAPPERS), body.get("InvalidTransaction"))
     return next((value for value in variants if value is not None), None)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import quote
@@ -18,14 +17,7 @@ if TYPE_CHECKING:
 
 Listing = TypeVar("Listing", bound=rest.Listing)
 
-
 _MOST_MEMBERS = 8  # names of members in the error for an unexpected document
-_UNQUOTED = re.compile(r"[A-Za-z0-9._~-]*")  # most subjects, for which `quote` is slower
-
-
-def _quote(text: str) -> str:
-    """Return one part of a path, percent-encoded (the colon of a key too)."""
-    return text if _UNQUOTED.fullmatch(text) else quote(text, safe="")
 
 
 def read_listing(response: Response, kind: type[Listing], request: str) -> Listing:
@@ -53,7 +45,8 @@ def _get(path: str, kind: type[Listing], subject: str, noun: str) -> Call[Listin
     """Build the call for a listing; `read` adds the subject to responses without it."""
     request = f"{noun} of {subject}"
     read = partial(_read_subject, kind, subject, request)
-    return calls.get(path.format(_quote(subject)), kind, request=request, read=read)
+    part = quote(subject, safe="")  # the colon of a key too
+    return calls.get(path.format(part), kind, request=request, read=read)
 
 
 def _read_subject(kind: type[Listing], subject: str, request: str, response: Response) -> Listing:
