@@ -35,7 +35,6 @@ _recorder: Recorder | None = None  # the recorder of the current `record` block
 
 
 def use(ledger: Ledger) -> None:
-    """Make a ledger the session's default."""
     global _default  # noqa: PLW0603 - one default for the process
     _default = ledger
 

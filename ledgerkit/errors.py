@@ -61,7 +61,7 @@ import re
 import sys
 import traceback
 from collections.abc import Callable, Iterable, Mapping
-from types import FrameType, TracebackType
+from types import TracebackType
 from typing import TYPE_CHECKING, Any, ClassVar, Never, Self
 
 from ledgerkit.redaction import hide, repr_of, secret_in
@@ -263,17 +263,16 @@ class LedgerError(Exception):
 
 def _callers_frames(frames: TracebackType | None) -> TracebackType | None:
     callers: list[TracebackType] = []
-    while frames is not None and not _is_in_package(frames.tb_frame):
+    while frames is not None:
+        module = str(frames.tb_frame.f_globals.get("__name__"))
+        if module.partition(".")[0] == "ledgerkit":
+            break
         callers.append(frames)
         frames = frames.tb_next
     copied = None
     for caller in reversed(callers):
         copied = TracebackType(copied, caller.tb_frame, caller.tb_lasti, caller.tb_lineno)
     return copied
-
-
-def _is_in_package(frame: FrameType) -> bool:
-    return str(frame.f_globals.get("__name__")).partition(".")[0] == "ledgerkit"
 
 
 # No usable response ---------------------------------------------------------------------

@@ -257,12 +257,7 @@ class Ledger:
     ) -> list[T]: ...
     @overload
     def send_many(
-        self,
-        calls: Sequence[Call[T]],
-        *,
-        on_error: OnError,
-        progress: bool = True,
-        label: str = "",
+        self, calls: Sequence[Call[T]], *, on_error: OnError, progress: bool = True, label: str = ""
     ) -> list[T | LedgerError]: ...
     def send_many(  # type: ignore[misc]  # a list of values is no list of values and errors
         self,

@@ -132,7 +132,6 @@ class SecretText(Secret):
         return f"<{type(self).__name__} hidden>"
 
     def __reduce__(self) -> Never:
-        """Refuse to be pickled."""
         msg = f"{self.noun} is never pickled; connect again where it is needed"
         raise TypeError(msg)
 
@@ -178,7 +177,6 @@ def secrets_in_use() -> Iterator[tuple[str, bytes]]:
 
 
 def _hide_in_use(text: str) -> str:
-    """Replace the API keys and passwords that this process uses."""
     for secret in list(_in_use) if _in_use else ():  # usually empty, which is faster to check
         text = secret.hide_text(text)
     return text

@@ -178,18 +178,13 @@ def decode_base58(text: str, size: int) -> bytes | None:
 
 
 def method_name(value: object, field: str = "method_name") -> str:
-    is_text = isinstance(value, str) and 1 <= _utf8_length(value) <= _MAX_METHOD_BYTES
-    # Hosts accept any text, so a secret would be sent to them.
-    text = plain_str(value) if isinstance(value, str) else ""
-    if not is_text or is_surely_secret(text) or hide(text) != text:
-        raise InvalidRequestError.refuse(field, value, "a str of 1 to 256 bytes")
-    return text
-
-
-def _utf8_length(text: str) -> int:
-    with suppress(UnicodeEncodeError):
-        return len(text.encode())
-    return 0
+    if isinstance(value, str) and 1 <= len(value) <= _MAX_METHOD_BYTES:
+        # Hosts accept any text, so a secret would be sent to them.
+        is_secret = is_surely_secret(value) or hide(value) != value
+        with suppress(UnicodeEncodeError):  # a lone surrogate
+            if len(value.encode()) <= _MAX_METHOD_BYTES and not is_secret:
+                return plain_str(value)
+    raise InvalidRequestError.refuse(field, value, "a str of 1 to 256 bytes")
 
 
 def no_secret(value: object, field: str) -> None:

@@ -12,6 +12,7 @@ import msgspec
 from ledgerkit import errors, json_decoding, validation
 from ledgerkit.api import chain_errors, matching
 from ledgerkit.api.models.chain import Envelope, QueryFailure
+from ledgerkit.api.models.other_kinds import decode_with_other_kinds
 
 if TYPE_CHECKING:
     from ledgerkit.errors import LedgerError
@@ -174,16 +175,11 @@ def post(
     return replace(call, body=validation.json_bytes(body, "body"))
 
 
-def read_rpc(
-    response: Response,
-    result: Any,
-    request: str,
-    decode: Callable[[json_decoding.Decoder[Any], bytes], Any] = json_decoding.Decoder.decode,
-) -> Any:
+def read_rpc(response: Response, result: Any, request: str) -> Any:
     """Decode the result of a JSON-RPC response, or raise its typed error."""
     # The body comes before the status: nodes send errors with HTTP 200, and results with 4xx.
     try:
-        envelope = decode(json_decoding.decoder(Envelope[result]), response.body)
+        envelope = decode_with_other_kinds(json_decoding.decoder(Envelope[result]), response.body)
     except msgspec.DecodeError as error:
         decode_error = error
     else:
@@ -232,8 +228,11 @@ def _is_envelope(body: bytes) -> bool:
 
 
 def _undecodable(response: Response, request: str, decode_error: Exception) -> Exception:
-    failure = _query_failure(response.body)
-    if failure is not None:
+    try:
+        failure = json_decoding.decode(response.body, Envelope[QueryFailure]).result
+    except msgspec.DecodeError:
+        failure = msgspec.UNSET
+    if isinstance(failure, QueryFailure):
         return chain_errors.from_query_text(
             failure.error,
             request=request,
@@ -265,14 +264,6 @@ def prefer_status_error(response: Response, request: str, decode_error: LedgerEr
 def _is_query_failure(result: Any) -> bool:
     """Return True for a failure that `query` sends as a result, if it is decoded JSON."""
     return isinstance(result, dict) and "error" in result and "block_hash" in result
-
-
-def _query_failure(body: bytes) -> QueryFailure | None:
-    try:
-        result = json_decoding.decode(body, Envelope[QueryFailure]).result
-    except msgspec.DecodeError:
-        return None
-    return result if isinstance(result, QueryFailure) else None
 
 
 def _status_error(response: Response, request: str) -> LedgerError:

@@ -17,7 +17,6 @@ import msgspec
 from ledgerkit import json_decoding
 from ledgerkit.api import calls
 from ledgerkit.api.models import chain
-from ledgerkit.api.models.other_kinds import decode_with_other_kinds
 from ledgerkit.api.models.services import ReceiptOrigin
 from ledgerkit.errors import (
     DecodeError,
@@ -87,7 +86,6 @@ def call(method: str, params: Any) -> Call[Any]:
 def query(
     request_type: str, at: BlockReference, result: Any, request: str, **fields: object
 ) -> Call[Any]:
-    """Build a `query` of any request type."""
     params = {"request_type": request_type, **fields, **at.params}
     keep = _has_block if at.pinned else None
     return calls.rpc("query", params, result, request=request, keep=keep, kind="read")
@@ -252,7 +250,8 @@ def indexer_block(block_hash: str, *, whole: bool = False) -> Call[BlockResponse
 
 
 def chunk(chunk_id: str) -> Call[chain.Chunk]:
-    return _chunk({"chunk_id": chunk_id}, f"chunk {chunk_id}", keep=_always, kind="chunk")
+    params, request = {"chunk_id": chunk_id}, f"chunk {chunk_id}"
+    return calls.rpc("chunk", params, chain.Chunk, request=request, keep=_always, kind="chunk")
 
 
 def chunk_of(block_id: int | str, shard_id: int) -> Call[chain.Chunk]:
@@ -263,16 +262,7 @@ def chunk_of(block_id: int | str, shard_id: int) -> Call[chain.Chunk]:
         return chunk.header.shard_id == shard_id
 
     cached: Any = {"keep": keep, "kind": "chunk"} if isinstance(block_id, str) else {}
-    return _chunk(params, request, **cached)
-
-
-def _chunk(params: dict[str, Any], request: str, **cached: Any) -> Call[chain.Chunk]:
-    def read(response: calls.Response) -> chain.Chunk:
-        chunk: chain.Chunk
-        chunk = calls.read_rpc(response, chain.Chunk, request, decode_with_other_kinds)
-        return chunk
-
-    return calls.rpc("chunk", params, chain.Chunk, request=request, read=read, **cached)
+    return calls.rpc("chunk", params, chain.Chunk, request=request, **cached)
 
 
 def validators_ordered(block_hash: str) -> Call[list[commitments.Validator]]:
@@ -286,9 +276,7 @@ def validators_ordered(block_hash: str) -> Call[list[commitments.Validator]]:
     )
 
 
-def next_light_client_block(
-    last_block_hash: str,
-) -> Call[commitments.LightClientBlock | None]:
+def next_light_client_block(last_block_hash: str) -> Call[commitments.LightClientBlock | None]:
     """Build the call for the block that a light client reads next; None if none is newer."""
     from ledgerkit.api.models import commitments
 

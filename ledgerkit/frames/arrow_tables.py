@@ -22,14 +22,7 @@ from ledgerkit.u128.human_units import TEXT
 
 # Columns of lists of strings. Other columns of Python objects are stored as JSON, and so are signed
 # amounts, as digits, because amounts of tokens may have 39 digits.
-_LISTS = (
-    "direct_pools",
-    "input_data_ids",
-    "liquid_tokens",
-    "logs",
-    "receipt_ids",
-    "waits_for",
-)
+_LISTS = ("direct_pools", "input_data_ids", "liquid_tokens", "logs", "receipt_ids", "waits_for")
 # Columns in which None is a value (null in JSON) and NA means missing.
 _NULLABLE = ("args", "data", "details", "missing")
 # Any token may report any amount. Amounts above 38 digits do not fit decimal128(38, 0) and are

@@ -20,10 +20,7 @@ from ledgerkit.u128.human_units import TEXT
 
 
 def build_frame(
-    name: str,
-    columns: Mapping[str, Any],
-    *,
-    attrs: Mapping[str, Any] | None = None,
+    name: str, columns: Mapping[str, Any], *, attrs: Mapping[str, Any] | None = None
 ) -> pd.DataFrame:
     """
     Build the frame `name` with exactly its declared columns, in order and with their dtypes.
@@ -68,7 +65,6 @@ def build_array(column: Column, values: Any, name: str = "") -> Any:
 
 
 def empty_frame(name: str) -> pd.DataFrame:
-    """Build the frame `name` with no rows."""
     return build_frame(name, {column.name: [] for column in SCHEMAS[name]})
 
 

@@ -38,10 +38,7 @@ _TIME_FORMAT = "yyyy-mm-dd hh:mm:ss.000"
 
 
 def to_excel(
-    frame: pd.DataFrame,
-    path: str | PathLike[str] | BinaryIO,
-    *,
-    sheet_name: str | None = None,
+    frame: pd.DataFrame, path: str | PathLike[str] | BinaryIO, *, sheet_name: str | None = None
 ) -> None:
     """
     Write a frame to an Excel file, with every digit of its integers.

@@ -121,11 +121,7 @@ _POSITIONS = (
 
 _EXPOSURE = (
     _ACCOUNT,
-    _c(
-        "exposure_class",
-        "str",
-        "mixed, direct_only, liquid_only or no_visible_staking_position",
-    ),
+    _c("exposure_class", "str", "mixed, direct_only, liquid_only or no_visible_staking_position"),
     _c("status", "str", "ok, or not_indexed (the indexer has neither a state nor holdings)"),
     _c("n_direct", "Int64", f"staking pools that count for the class; {_IF_UNKNOWN}", "count"),
     _c("n_liquid", "Int64", f"liquid tokens that count for the class; {_IF_UNKNOWN}", "count"),
@@ -228,12 +224,7 @@ def _balance_change(unit: str) -> tuple[Column, ...]:
     return (
         _c("before", "u128", "earlier balance; 0 if not listed, missing if unknown", unit),
         _c("after", "u128", "later balance; 0 if not listed, missing if unknown", unit),
-        _c(
-            "difference",
-            "i129",
-            "exact, signed; missing if a balance is unknown",
-            unit,
-        ),
+        _c("difference", "i129", "exact, signed; missing if a balance is unknown", unit),
         _c("before_status", "str", "status in the earlier collection, or not_listed"),
         _c("after_status", "str", "status in the later collection, or not_listed"),
     )
@@ -886,12 +877,7 @@ SCHEMAS: dict[str, tuple[Column, ...]] = {
         _c("n_entries", "Int64", "entries of the asset", "count"),
         _c("opening", "u128", "balance at the start; missing if unknown", AMOUNT_UNIT),
         _c("inflow", "i129", "sum of all positive changes; missing if beyond i129", AMOUNT_UNIT),
-        _c(
-            "outflow",
-            "i129",
-            "sum of all negative changes, negative; or missing",
-            AMOUNT_UNIT,
-        ),
+        _c("outflow", "i129", "sum of all negative changes, negative; or missing", AMOUNT_UNIT),
         _c("in_by_cause", "object", "the inflow, a dict by cause", AMOUNT_UNIT),
         _c("out_by_cause", "object", "the outflow, a dict by cause", AMOUNT_UNIT),
         _c("fees", "i129", "sum of the fees, which is part of the flows", AMOUNT_UNIT),

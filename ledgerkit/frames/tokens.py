@@ -87,7 +87,6 @@ def _one_line(value: Any) -> str | None:
 
 
 def ft(responses: Sequence[rest.FungibleTokens | rest.Full]) -> pd.DataFrame:
-    """Build the ft frame; one row per token."""
     return build.build_frame("ft", ft_columns(responses))
 
 
@@ -301,7 +300,6 @@ class Stake(NamedTuple):
 
 
 def staking_positions(stakes: Sequence[Stake]) -> pd.DataFrame:
-    """Build the frame of stakes, typed as `schema("staking_positions")`."""
     rows, positions = [stake.row for stake in stakes], [stake.position for stake in stakes]
     columns = pool_columns(rows) | {"source": [row.source for row in rows]}
     columns |= {name: [getattr(p, name) for p in positions] for name in Position._fields}

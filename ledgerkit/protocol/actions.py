@@ -106,7 +106,6 @@ class FunctionCall(Action):
         fields["deposit"] = deposit if plain else integer(deposit, "deposit", most=U128_MAX)
 
     def encode(self) -> bytes:
-        """Encode the action."""
         name, args = self.method_name.encode(), self.args
         numbers = (self.gas | self.deposit << 64).to_bytes(24, "little")  # adjacent fields
         return b"".join((_CALL_HEAD(2, len(name)), name, borsh.u32(len(args)), args, numbers))
@@ -131,7 +130,6 @@ class Transfer(Action):
         borsh.set_field(self, "deposit", checked)
 
     def encode(self) -> bytes:
-        """Encode the action."""
         return b"\3" + self.deposit.to_bytes(16, "little")
 
 
@@ -203,7 +201,6 @@ class DeleteAccount(Action):
 
 
 def action_list(value: Any, name: str = "actions") -> tuple[Action, ...]:
-    """Check a list of actions."""
     if isinstance(value, _LISTS):
         for action in value:
             if not isinstance(action, Action):
@@ -370,7 +367,6 @@ class DelegateActionV2(_Delegated):
 
 
 def check_pair(secret_key: SecretKey, public_key: PublicKey) -> None:
-    """Check that a secret key belongs to a public key."""
     derived = secret_key.public_key
     if derived is not public_key and derived != public_key:
         expected = f"the public key of the secret key, {derived}"
@@ -787,7 +783,6 @@ class Kind:
 
     @property
     def has_deposit(self) -> bool:
-        """True if its actions have a deposit."""
         return any(name == "deposit" for name, _ in borsh.layout_of(self.action))
 
 
@@ -806,16 +801,9 @@ KINDS = (
         phrase=("deploy", "deployed", "a contract{place}"),
         is_own=True,
     ),
+    Kind(FunctionCall, "function_call", lambda call: call_bytes(call.method_name, call.args)),
     Kind(
-        FunctionCall,
-        "function_call",
-        lambda call: call_bytes(call.method_name, call.args),
-    ),
-    Kind(
-        Transfer,
-        "transfer",
-        phrase=("send", "sent", "{amount} to {receiver}"),
-        transfer="transfer",
+        Transfer, "transfer", phrase=("send", "sent", "{amount} to {receiver}"), transfer="transfer"
     ),
     Kind(Stake, "stake", is_own=True),
     Kind(AddKey, "add_key", is_own=True),

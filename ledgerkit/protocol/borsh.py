@@ -90,7 +90,6 @@ class Reader:
         )
 
     def fixed(self, count: int) -> bytes:
-        """Read `count` bytes."""
         start, end = self.position, self.position + count
         if end > len(self.data):
             remaining = len(self.data) - start
@@ -99,23 +98,18 @@ class Reader:
         return self.data[start:end]
 
     def u8(self) -> int:
-        """Read an integer of 1 byte."""
         return self.fixed(1)[0]
 
     def u16(self) -> int:
-        """Read an integer of 2 bytes."""
         return int.from_bytes(self.fixed(2), "little")
 
     def u32(self) -> int:
-        """Read an integer of 4 bytes."""
         return int.from_bytes(self.fixed(4), "little")
 
     def u64(self) -> int:
-        """Read an integer of 8 bytes."""
         return int.from_bytes(self.fixed(8), "little")
 
     def u128(self) -> int:
-        """Read an integer of 16 bytes."""
         return int.from_bytes(self.fixed(16), "little")
 
     def blob(self) -> bytes:
@@ -280,22 +274,18 @@ class Record(Borsh):
             set_field(self, name, codec.check(getattr(self, name), name))
 
     def encode_fields(self) -> bytes:
-        """Encode the fields one after the other."""
         layout = layout_of(type(self))
         return b"".join([codec.encode(getattr(self, name)) for name, codec in layout])
 
     @classmethod
     def read_fields(cls, reader: Reader) -> Self:
-        """Read the fields one after the other."""
         return cls(*[codec.read(reader) for _, codec in layout_of(cls)])
 
     def encode(self) -> bytes:
-        """Encode the value."""
         return self.encode_fields()
 
     @classmethod
     def read(cls, reader: Reader) -> Self:
-        """Read one value at the reader's position."""
         return cls.read_fields(reader)
 
 

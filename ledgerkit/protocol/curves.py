@@ -67,7 +67,6 @@ class Ed25519:
         self._sign: Callable[[bytes, bytes], bytes] = bindings.crypto_sign
 
     def sign(self, message: bytes) -> bytes:
-        """Sign bytes."""
         return self._sign(message, self._pair)[:64]
 
     def secret(self) -> bytes:
@@ -89,7 +88,6 @@ class Secp256k1:
         return bytes(self._key.sign_recoverable(message, hasher=None))
 
     def secret(self) -> bytes:
-        """Return the 32 bytes."""
         return bytes(self._key.secret)
 
 

@@ -132,7 +132,6 @@ class AccountId(str):
     packed: bytes  # the Borsh form, which every transaction needs
 
     def __new__(cls, value: str, field: str = "account_id") -> Self:
-        """Check the text."""
         account = super().__new__(cls, validation.account_id(value, field))
         account.packed = text(account)
         return account
@@ -222,7 +221,6 @@ class CryptoHash(bytes, Checked):
     __slots__ = ()
 
     def __new__(cls, value: bytes | bytearray | memoryview | str, field: str = "hash") -> Self:
-        """Check the size."""
         data = decode_base58(value, HASH_BYTES) if isinstance(value, str) else value
         if not isinstance(data, bytes | bytearray | memoryview) or len(data) != HASH_BYTES:
             raise InvalidRequestError.refuse(field, value, _HASH_RULE)
@@ -261,7 +259,6 @@ def crypto_hash(value: Any, field: str = "block_hash") -> CryptoHash:
 
 
 def to_base58(data: bytes) -> str:
-    """Encode bytes as base58."""
     import base58
 
     return base58.b58encode(data).decode()

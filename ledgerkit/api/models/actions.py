@@ -130,6 +130,7 @@ else:
 
 Actions: TypeAlias = "Sequence[Action | str]"
 _FIELDS = tuple(zip(Action.__struct_fields__, Action.__struct_encode_fields__, strict=True))
+_WITHOUT_DEPOSIT = {name for name, kind in KINDS_BY_NAME.items() if not kind.has_deposit}
 _DIGITS = re.compile("[0-9]{1,39}")  # deposits of undeclared kinds; others are checked later
 _CONTENT = json_decoding.decoder(Any)
 
@@ -160,10 +161,6 @@ def action_name(action: Action | str) -> str:
 
 def named_content(action: Action) -> tuple[str, Any]:
     """Return the name of an action and its content: a struct, `Raw`, or any JSON type."""
-    if action.function_call is not None:
-        return "FunctionCall", action.function_call
-    if action.transfer is not None:
-        return "Transfer", action.transfer
     if action.other is not None:
         return action.other.name, action.other.content
     for attribute, name in _FIELDS:
@@ -182,12 +179,8 @@ def deposit_digits(action: Action | str) -> str | None:
     """Return the deposit of an action as it was sent; "0" for a Delegate, None if unknown."""
     if isinstance(action, str):
         return "0" if action in KINDS_BY_NAME else None
-    simple = action.function_call or action.transfer
-    if simple is not None:  # most actions
-        return simple.deposit
     name, content = named_content(action)
-    kind = KINDS_BY_NAME.get(name)
-    if kind is not None and not kind.has_deposit:
+    if name in _WITHOUT_DEPOSIT:
         return "0"
     members = _CONTENT.decode(content) if isinstance(content, Raw) else content
     if isinstance(members, dict):

@@ -66,7 +66,6 @@ class OtherTransaction(NamedTuple):
 
 
 def decode_with_other_kinds(decoder: json_decoding.Decoder[T], data: bytes | Raw) -> T:
-    """Decode a document that may have undeclared kinds."""
     try:
         return decoder.decode(data)
     except msgspec.ValidationError:

@@ -479,7 +479,6 @@ def _decode_document(data: bytes, request: str, tx_hash: str | None) -> TxResult
 
 
 def decode_member(raw: Raw, path: str, decoder: json_decoding.Decoder[Any] = _ANY) -> Any:
-    """Decode the encoded member at `path`."""
     try:
         return decoder.decode(raw)
     except msgspec.DecodeError as problem:
