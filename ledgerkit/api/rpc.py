@@ -66,13 +66,6 @@ def _has_block(response: Any) -> bool:
     return getattr(response, "block_hash", None) is not None
 
 
-def _is_object(call_result: chain.CallResult) -> bool:
-    try:
-        return isinstance(json_decoding.decode(bytes(call_result.result)), dict)
-    except ValueError:  # not bytes, or not JSON
-        return False
-
-
 def base64_text(data: bytes) -> str:
     return base64.b64encode(data).decode()
 
@@ -178,19 +171,15 @@ def view_gas_key_nonces(
 
 
 def call_function(
-    contract_id: str, method_name: str, args: bytes, at: BlockReference, *, keep: bool = False
+    contract_id: str, method_name: str, args: bytes, at: BlockReference
 ) -> Call[chain.CallResult]:
-    """Build a view call; `keep=True` caches the result as metadata, which seldom changes."""
     fields = {
         "account_id": contract_id,
         "method_name": method_name,
         "args_base64": base64_text(args),
     }
     request = f"{method_name} of {contract_id}"
-    base_call = query("call_function", at, chain.CallResult, request, **fields)
-    if not keep or at.pinned:
-        return base_call
-    return replace(base_call, keep=_is_object, kind="metadata")
+    return query("call_function", at, chain.CallResult, request, **fields)
 
 
 def block(at: BlockReference) -> Call[chain.Block]:

@@ -192,7 +192,7 @@ class Archive:
             **widget_sources.record_columns(self.record, "widget_path"),
             "tx_hash": None if self.submission is None else str(self.submission.tx_hash),
         }
-        return build.one_row("archive", values)
+        return build.of_rows("archive", [values])
 
     def __repr__(self) -> str:
         path = cut(widget_sources.widget_path(self.author_account_id, self.widget_name))

@@ -92,7 +92,7 @@ class Verification:
             ),
             "found_sha256": self.found_sha256,
         }
-        return build.one_row("archive_verification", values)
+        return build.of_rows("archive_verification", [values])
 
     def __repr__(self) -> str:
         token = f"{cut(self.token_id)} of {cut(self.contract_id)}"

@@ -38,11 +38,12 @@ def build_frame(
     return frame
 
 
-def one_row(
-    name: str, row: Mapping[str, Any], attrs: Mapping[str, Any] | None = None
+def of_rows(
+    name: str, rows: Sequence[Mapping[str, Any]], attrs: Mapping[str, Any] | None = None
 ) -> pd.DataFrame:
-    """Build the frame `name` of one row from the values of its columns."""
-    return build_frame(name, {column: [value] for column, value in row.items()}, attrs=attrs)
+    """Build the frame `name` from rows with the values of its columns."""
+    columns = {column.name: [row[column.name] for row in rows] for column in SCHEMAS[name]}
+    return build_frame(name, columns, attrs=attrs)
 
 
 def columns_of(

@@ -107,7 +107,7 @@ def status(response: chain.Status) -> pd.DataFrame:
         "version": response.version.version,
         "n_validators": len(response.validators),
     }
-    return build.one_row("status", row)
+    return build.of_rows("status", [row])
 
 
 def _rfc3339_ns(text: str) -> int:
@@ -120,7 +120,7 @@ def _rfc3339_ns(text: str) -> int:
 
 
 def gas_price(response: chain.GasPrice) -> pd.DataFrame:
-    return build.one_row("gas_price", {"gas_price": response.gas_price})
+    return build.of_rows("gas_price", [{"gas_price": response.gas_price}])
 
 
 def validators(rows: Sequence[chain.Validator | chain.Kickout]) -> pd.DataFrame:

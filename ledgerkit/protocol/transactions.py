@@ -275,7 +275,7 @@ class Transaction(_Base64):
         """
         from ledgerkit.frames import build
 
-        return build.one_row("transactions", self._row())
+        return build.of_rows("transactions", [self._row()])
 
     def _row(self) -> dict[str, Any]:
         calls = [a for a in with_delegated(self.actions) if isinstance(a, FunctionCall)]

@@ -72,11 +72,6 @@ def statements(
     out
         The folder to write to: a new one, or one with a run of the same period to continue; or
         an fsspec address.
-    in_flight
-        Maximum number of concurrent requests; None is that of the ledger.
-    rate
-        Maximum number of requests a second, up to that of the ledger; None is that of the
-        ledger.
     resume
         Whether to continue a run in `out`; False raises if `out` has anything in it.
     retry_failed

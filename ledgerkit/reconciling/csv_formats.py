@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter, deque
+from collections import Counter, OrderedDict
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -232,25 +232,22 @@ def _rows(
     only rewards have rows.
     """
     last = {entry.tx_hash: index for index, entry in enumerate(entries) if _is_counted(entry)}
-    groups: deque[_Group] = deque()
-    incomplete: dict[str, _Group] = {}  # by hash
+    groups: OrderedDict[str | int, _Group] = OrderedDict()
     for index, entry in enumerate(entries):
         if not _is_counted(entry):
             continue
-        group = incomplete.get(entry.tx_hash or "")
-        if group is None:
-            groups.append(group := _Group(_known_time(entry), entry.tx_hash))
+        key = entry.tx_hash or index
+        if key not in groups:
+            groups[key] = _Group(_known_time(entry), entry.tx_hash)
         notes = entry.counterparty_id, entry.method_name, entry.memo
         usd = entry.usd_amount if has_usd else None
         value = None if usd is None else Decimal(repr(usd))
-        group.add(_Amount(unit_asset(entry.asset), entry.change, value), entry.cause, notes)
-        if entry.tx_hash and last[entry.tx_hash] > index:
-            incomplete[entry.tx_hash] = group
-            continue
-        group.is_complete = True
-        incomplete.pop(entry.tx_hash or "", None)
-        while groups and groups[0].is_complete:
-            yield from groups.popleft().rows(names)
+        amount = _Amount(unit_asset(entry.asset), entry.change, value)
+        groups[key].add(amount, entry.cause, notes)
+        groups[key].is_complete = not entry.tx_hash or last[entry.tx_hash] == index
+        while groups and next(iter(groups.values())).is_complete:
+            _, group = groups.popitem(last=False)
+            yield from group.rows(names)
 
 
 def _is_counted(entry: Entry) -> bool:

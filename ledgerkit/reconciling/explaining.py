@@ -34,11 +34,6 @@ if TYPE_CHECKING:
     from ledgerkit.ledger import Ledger
     from ledgerkit.reconciling.reconcile import BalanceReader
 
-_VALIDATOR_CAUSE = "validator_accounts_update"
-_TRANSACTION_CAUSE = "transaction_processing"
-_RECEIPT_CAUSE = "receipt_processing"
-_REWARD_CAUSE = "action_receipt_gas_reward"
-
 ChangesByCause = dict[tuple[str, str | None], int]  # balance changes by type of cause and hash
 
 
@@ -123,7 +118,7 @@ def _missing_entries(gap: Gap, block: _GapBlock, payments: Iterable[Entry]) -> I
             return
         unexplained -= entry.change
         yield entry
-    receipt_ids = {id_ for cause_type, id_ in block.changes if cause_type == _RECEIPT_CAUSE}
+    receipt_ids = {id_ for cause_type, id_ in block.changes if cause_type == "receipt_processing"}
     receipt_ids -= {entry.receipt_id for entry in block.entries}
     if unexplained and len(receipt_ids) == 1:
         receipt_id = receipt_ids.pop()
@@ -132,7 +127,7 @@ def _missing_entries(gap: Gap, block: _GapBlock, payments: Iterable[Entry]) -> I
 
 def _validator_rewards(block: _GapBlock) -> Iterator[Entry]:
     for (cause_type, _), change in block.changes.items():
-        if cause_type == _VALIDATOR_CAUSE and change:
+        if cause_type == "validator_accounts_update" and change:
             yield block.template._replace(cause="validator_reward", change=change)
 
 
@@ -140,14 +135,14 @@ def _contract_rewards(block: _GapBlock) -> Iterator[Entry]:
     """Yield rewards for calls that have none; a document may not say if the contract existed."""
     rewarded = {entry.receipt_id for entry in block.entries if entry.cause == "gas_reward"}
     for (cause_type, cause_hash), change in block.changes.items():
-        if cause_type == _REWARD_CAUSE and cause_hash not in rewarded:
+        if cause_type == "action_receipt_gas_reward" and cause_hash not in rewarded:
             yield block.template._replace(cause="gas_reward", change=change, receipt_id=cause_hash)
 
 
 def _payments(block: _GapBlock, unfinished: Collection[str]) -> Iterator[Entry]:
     """Yield, as entries, the parts of transactions' changes that their entries do not explain."""
     for (cause_type, cause_hash), change in block.changes.items():
-        if cause_type != _TRANSACTION_CAUSE:
+        if cause_type != "transaction_processing":
             continue
         # The balance of a deleted account is taken by a receipt, in the same block or later.
         entries = [e for e in block.entries if e.tx_hash == cause_hash and e.cause != "deleted"]

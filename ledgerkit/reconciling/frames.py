@@ -24,15 +24,12 @@ T = TypeVar("T")
 
 PART_SIZE = 8_192  # entries in a part
 VALUE_SOURCE = "Transfers API"
-_NEAR_TOKEN = Token("NEAR", units.NEAR_DECIMALS)
-_UNKNOWN_TOKEN = Token(None, None)
-_TRANSACTIONS = SCHEMAS["statement_by_transaction"]
-_TOTALS = SCHEMAS["statement_totals"]
 
 
 def token_of(facts: StatementData, asset: str) -> Token:
-    is_near = unit_asset(asset) == NEAR
-    return _NEAR_TOKEN if is_near else facts.tokens.get(asset, _UNKNOWN_TOKEN)
+    if unit_asset(asset) == NEAR:
+        return Token("NEAR", units.NEAR_DECIMALS)
+    return facts.tokens.get(asset, Token(None, None))
 
 
 def human_text(facts: StatementData, asset: str, amount: int | None) -> str | None:
@@ -68,24 +65,22 @@ def _entries_frame(
     columns: dict[str, list[Any]] = defaultdict(list)
     for entry in entries:
         before, after = balances.step(entry)
-        columns["account_id"].append(facts.account_id)
-        for name, value in zip(entry._fields, entry, strict=True):
+        row = entry._asdict() | {
+            "account_id": facts.account_id,
+            "time": entry.timestamp_ns,
+            "evidence": proofs.evidence(entry),
+            "balance_before": before,
+            "balance_after": after,
+            "symbol": token_of(facts, entry.asset).symbol,
+            "amount": human_text(facts, entry.asset, entry.change),
+            "usd_time": entry.usd_time_ns,
+            "usd_source": None if entry.usd_time_ns is None else VALUE_SOURCE,
+        }
+        for name, value in row.items():
             columns[name].append(value)
-        columns["evidence"][-1] = proofs.evidence(entry)
-        columns["balance_before"].append(before)
-        columns["balance_after"].append(after)
-        columns["symbol"].append(token_of(facts, entry.asset).symbol)
-        columns["amount"].append(human_text(facts, entry.asset, entry.change))
-    columns.pop("headline", None)  # a column of the frame of transactions
-    columns["time"] = columns.pop("timestamp_ns", [])
-    name, times = "statement", columns.pop("usd_time_ns", [])
-    if facts.n_valued is None:
-        columns.pop("usd_amount", None)
-    else:
-        name = "statement_values"
-        columns["usd_time"] = times
-        columns["usd_source"] = [None if time is None else VALUE_SOURCE for time in times]
-    return build.build_frame(name, columns) if columns["time"] else build.empty_frame(name)
+    schema = "statement" if facts.n_valued is None else "statement_values"
+    declared = {column.name: columns[column.name] for column in SCHEMAS[schema]}
+    return build.build_frame(schema, declared)
 
 
 def by_transaction_frame(facts: StatementData, entries: Iterable[Entry]) -> pd.DataFrame:
@@ -94,8 +89,7 @@ def by_transaction_frame(facts: StatementData, entries: Iterable[Entry]) -> pd.D
     for position, entry in enumerate(entries):
         groups[entry.tx_hash or position].append(entry)
     rows = [_transaction(facts, group) for group in groups.values()]
-    columns = {column.name: [row[column.name] for row in rows] for column in _TRANSACTIONS}
-    return build.build_frame("statement_by_transaction", columns)
+    return build.of_rows("statement_by_transaction", rows)
 
 
 def _transaction(facts: StatementData, group: Sequence[Entry]) -> dict[str, Any]:
@@ -209,8 +203,7 @@ def totals_frame(facts: StatementData, entries: Iterable[Entry]) -> pd.DataFrame
         _total(facts, asset, counts[asset], flows[asset, True], flows[asset, False])
         for asset in _assets(facts, counts)
     ]
-    columns = {column.name: [row[column.name] for row in rows] for column in _TOTALS}
-    return build.build_frame("statement_totals", columns)
+    return build.of_rows("statement_totals", rows)
 
 
 def _total(

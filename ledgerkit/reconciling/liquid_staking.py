@@ -9,13 +9,7 @@ from typing import TYPE_CHECKING, Any
 from ledgerkit import validation
 from ledgerkit.reconciling.rewards import Holding, StakeReading, compute_rewards, read_at_epochs
 from ledgerkit.tracing.token_standards import FUNGIBLE
-from ledgerkit.verbs.readings import (
-    ONE_TOKEN,
-    RATE_METHODS,
-    amount,
-    rate_call,
-    token_reading_call,
-)
+from ledgerkit.verbs.readings import ONE_TOKEN, RATE_METHODS, token_reading_call, value_call
 
 if TYPE_CHECKING:
     from ledgerkit.api.calls import Call
@@ -30,8 +24,8 @@ def liquid_gains(  # noqa: PLR0917 - an account and a period, as everywhere
     tokens: Iterable[str],
     start: Block,
     stop: Block,
-    entries: Iterable[Entry],
-    gaps: Iterable[Gap] = (),
+    entries: Sequence[Entry],
+    gaps: Sequence[Gap] = (),
 ) -> list[Reward]:
     """
     Read the gains in NEAR of an account's liquid staking tokens, apart from transfers.
@@ -42,15 +36,15 @@ def liquid_gains(  # noqa: PLR0917 - an account and a period, as everywhere
     whose entries do not explain the balance have no row; `gaps` are the heights at which tokens
     appeared without an entry.
     """
-    listed, unexplained, gains = list(entries), list(gaps), []
+    gains = []
     for contract_id in dict.fromkeys(tokens):
         asset = f"{FUNGIBLE}:{contract_id}"
-        flows = [e for e in listed if e.asset == asset and e.change]
+        flows = [e for e in entries if e.asset == asset and e.change]
         method = _rate_method(ledger, contract_id, stop)
         if method is not None:
             read = partial(_read_values, ledger, account_id, contract_id, method)
             heights = [entry.block_height for entry in flows]
-            heights += [gap.start_height + 1 for gap in unexplained if gap.asset == asset]
+            heights += [gap.start_height + 1 for gap in gaps if gap.asset == asset]
             readings = read_at_epochs(ledger, (start, stop), heights, read)
             if len(readings) > 1 and (flows or any(reading.total for reading in readings)):
                 first_height, moves = _value_flows(ledger, contract_id, method, flows)
@@ -61,10 +55,7 @@ def liquid_gains(  # noqa: PLR0917 - an account and a period, as everywhere
 
 
 def _is_gain(
-    flows: Sequence[Entry],
-    _growth: int,
-    before: StakeReading,
-    after: StakeReading,
+    flows: Sequence[Entry], _growth: int, before: StakeReading, after: StakeReading
 ) -> bool:
     """Return True if the entries explain the token's balance: the growth comes from its rate."""
     change = sum(e.change for e in flows if before.height < e.block_height <= after.height)
@@ -73,14 +64,10 @@ def _is_gain(
 
 def _rate_method(ledger: Ledger, contract_id: str, stop: Block) -> str | None:
     """Return the method that returns a token's rate; None if it or the contract is missing."""
-    calls = [rate_call(contract_id, method, stop.reference) for method in RATE_METHODS]
-    results = ledger.send_many(calls, progress=False)
-    by_method = zip(RATE_METHODS, results, strict=True)
-    return next((method for method, result in by_method if result is not None), None)
-
-
-def _rate(result: chain.CallResult, contract_id: str) -> int:
-    return amount(result, f"the rate of {contract_id}")
+    calls = [value_call(contract_id, method, stop.reference) for method in RATE_METHODS]
+    rates = ledger.send_many(calls, progress=False)
+    by_method = zip(RATE_METHODS, rates, strict=True)
+    return next((method for method, rate in by_method if rate is not None), None)
 
 
 def _read_values(
@@ -95,15 +82,15 @@ def _read_values(
     calls: list[Call[Any]] = [
         token_reading_call(account_id, contract_id, block) for block in blocks
     ]
-    calls += [rate_call(contract_id, method, block) for block in blocks]
+    calls += [value_call(contract_id, method, block) for block in blocks]
     results: list[Any] = ledger.send_many(calls, label="rates")
     values: list[Holding | None] = []
-    for reading, result in zip(results[: len(blocks)], results[len(blocks) :], strict=True):
+    for reading, rate in zip(results[: len(blocks)], results[len(blocks) :], strict=True):
         balance = reading.total
-        if not balance or result is None:
+        if not balance or rate is None:
             values.append(Holding(0, 0) if balance == 0 else None)
         else:
-            values.append(Holding(balance * _rate(result, contract_id) // ONE_TOKEN, balance))
+            values.append(Holding(balance * rate // ONE_TOKEN, balance))
     return values
 
 
@@ -117,13 +104,9 @@ def _value_flows(
     """
     heights = list(dict.fromkeys(entry.block_height for entry in flows))
     blocks = map(validation.block_reference, heights)
-    calls = [rate_call(contract_id, method, block) for block in blocks]
-    results = ledger.send_many(calls, progress=False)
-    rates = {
-        height: _rate(result, contract_id)
-        for height, result in zip(heights, results, strict=True)
-        if result is not None
-    }
+    calls = [value_call(contract_id, method, block) for block in blocks]
+    read = zip(heights, ledger.send_many(calls, progress=False), strict=True)
+    rates = {height: rate for height, rate in read if rate is not None}
     first_height = max((height for height in heights if height not in rates), default=0)
     valued = [entry for entry in flows if entry.block_height in rates]
     return first_height, [(e.block_height, _value(e.change, rates[e.block_height])) for e in valued]

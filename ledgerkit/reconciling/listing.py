@@ -50,11 +50,9 @@ class Listing:
         scope = self._scope
         first = 0 if scope.start is None else first_height(scope.start.height)
         with Bar(desc="transactions", disable=not scope.progress) as tracker:
-            rows = transaction_rows(
-                scope.ledger, scope.account_id, first, scope.stop.height, tracker.update
-            )
             listed: dict[str, ListedTx] = {}  # by hash: two rows of a transaction would count twice
-            for row in rows:
+            for row in transaction_rows(scope.ledger, scope.account_id, first, scope.stop.height):
+                tracker.update(1)
                 if len(listed) % PART == PART - 1:
                     self._borders_ns.append(row.timestamp_ns)
                 transaction = ListedTx(row.tx_block_height, row.tx_index or 0, row.transaction_hash)

@@ -21,9 +21,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from ledgerkit import validation
 from ledgerkit.api import rpc
 from ledgerkit.api.models import chain
-from ledgerkit.errors import DecodeError
 from ledgerkit.frames import amounts
-from ledgerkit.verbs.readings import unless_refused
+from ledgerkit.verbs.readings import value_call
 
 if TYPE_CHECKING:
     from ledgerkit.ledger import Ledger
@@ -199,17 +198,10 @@ def _view(
     ledger: Ledger, pool_id: str, method: str, kind: Any, heights: Sequence[int], **args: int
 ) -> list[Any]:
     """Call a view method after blocks; None where it fails or returns another type."""
-    packed = validation.json_args(args)
-    calls = [
-        unless_refused(rpc.call_function(pool_id, method, packed, block))
-        for block in map(validation.block_reference, heights)
-    ]
-    results: list[Any] = ledger.send_many(calls, progress=False)
-    return [None if result is None else _value(result, kind, method) for result in results]
 
+    def decode(result: chain.CallResult, request: str) -> Any:
+        return rpc.result_json(result, kind, request)
 
-def _value(result: chain.CallResult, kind: Any, method: str) -> Any:
-    try:
-        return rpc.result_json(result, kind, method)
-    except DecodeError:
-        return None
+    blocks = map(validation.block_reference, heights)
+    calls = [value_call(pool_id, method, block, decode, args) for block in blocks]
+    return ledger.send_many(calls, progress=False)

@@ -25,11 +25,6 @@ if TYPE_CHECKING:
     from ledgerkit.ledger import Ledger
 
 _MAX_READINGS = 50_000
-_TOO_MANY = f"not searched further after {_MAX_READINGS:,} readings"
-_UNREADABLE = "the contract does not return a balance there"
-# Source: houseofstake/house-of-stake-contracts, `common/src/venear.rs`.
-_GROWING = "veNEAR grows every second, without events"
-_NO_SOURCE = "no source names a cause"
 
 
 class BalanceReader:
@@ -73,7 +68,7 @@ class BalanceReader:
         return self._points[height]
 
     def time_ns(self, height: int) -> int | None:
-        """Return the time of a block that has been located."""
+        """Return the time of a block; None if it has not been located."""
         point = self._points.get(height)
         return None if point is None else point.time_ns
 
@@ -143,7 +138,8 @@ def find_gaps(
             if asset != reader.growing_asset:
                 open_intervals.append(interval)
             elif low != high:
-                gaps.append(_gap(interval, _GROWING))
+                # Source: houseofstake/house-of-stake-contracts, `common/src/venear.rs`.
+                gaps.append(_gap(interval, "veNEAR grows every second, without events"))
     while open_intervals:
         open_intervals = [
             interval
@@ -151,13 +147,15 @@ def find_gaps(
             if interval.low_difference != interval.high_difference
         ]
         narrow = [interval for interval in open_intervals if interval.high - interval.low == 1]
-        gaps += [_gap(interval, _NO_SOURCE) for interval in narrow]
+        gaps += [_gap(interval, "no source names a cause") for interval in narrow]
         wide = [interval for interval in open_intervals if interval.high - interval.low > 1]
         if reader.n_readings > _MAX_READINGS:
-            gaps += [_gap(interval, _TOO_MANY) for interval in wide]
+            note = f"not searched further after {_MAX_READINGS:,} readings"
+            gaps += [_gap(interval, note) for interval in wide]
             break
         open_intervals, unreadable = _split(reader, sums, wide)
-        gaps += [_gap(interval, _UNREADABLE) for interval in unreadable]
+        note = "the contract does not return a balance there"
+        gaps += [_gap(interval, note) for interval in unreadable]
     return sorted(gaps, key=lambda gap: (gap.stop_height, gap.asset))
 
 

@@ -17,7 +17,7 @@ separately.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from functools import partial
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -88,10 +88,9 @@ def read_rewards(  # noqa: PLR0917 - an account and a period, as everywhere
     ignored. At `doubtful` heights a few yoctoNEAR of the account are unexplained, which look like
     the rounding of a pool. Epochs with an empty balance are not read.
     """
-    moves_by_pool = _moves_by_pool(flows)
-    rewards: list[Reward] = []
+    flows, rewards = [e for e in flows if e.cause != "staking_reward"], list[Reward]()
     for pool_id in dict.fromkeys(pools):
-        moves = moves_by_pool.get(pool_id, [])
+        moves = [(e.block_height, e.change) for e in flows if e.asset == STAKE + pool_id]
         read = partial(_read_stakes, ledger, account_id, pool_id, progress=reader.progress)
         read_growth = partial(read_pool_growth, ledger, account_id, pool_id, doubtful)
         compute = partial(_proven_rewards, account_id, pool_id, moves, read_growth)
@@ -256,15 +255,6 @@ def rewards_frame(account_id: str, rewards: Sequence[Reward]) -> pd.DataFrame:
 
 def _header(ledger: Ledger, block: BlockReference) -> chain.BlockHeader:
     return ledger.send(rpc.block(block)).header
-
-
-def _moves_by_pool(flows: Iterable[Entry]) -> Mapping[str, list[tuple[int, int]]]:
-    moves: dict[str, list[tuple[int, int]]] = {}
-    for entry in flows:
-        if entry.asset.startswith(STAKE) and entry.cause != "staking_reward":
-            pool_id = entry.asset.removeprefix(STAKE)
-            moves.setdefault(pool_id, []).append((entry.block_height, entry.change))
-    return moves
 
 
 def _active_starts(

@@ -15,7 +15,6 @@ _MAX_NOTE = 200  # characters
 
 
 def headline(facts: StatementData) -> str:
-    """Return the title of a statement."""
     return f"Statement of {facts.account_id}"
 
 
@@ -74,7 +73,6 @@ def _assets(totals: pd.DataFrame) -> str:
 
 
 def text(facts: StatementData, n_entries: int, totals: pd.DataFrame, gaps: pd.DataFrame) -> str:
-    """Return a statement as a few lines of text."""
     lines = [
         f"{headline(facts)} on {facts.network}",
         *sentences(facts, n_entries, totals),

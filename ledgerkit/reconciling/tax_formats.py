@@ -29,7 +29,6 @@ class TaxFormat:
     currency_of: str | None = None
 
     def label_of(self, side: str, kind: str) -> str | None:
-        """Return the label of a row."""
         return self.labels.get((side, kind), self.labels.get((side, "")))
 
 

@@ -169,15 +169,15 @@ def read_nonce(
 
 def validity_period(ledger: Ledger) -> int:
     """Return for how many blocks a transaction is valid; read once for each ledger."""
-    return ledger.memo("transaction_validity", lambda: _read_validity(ledger))
 
+    def read() -> int:
+        try:
+            config = ledger.send(rpc.protocol_config(validation.block_reference("final")))
+        except InvalidRequestError:  # an older node has no such method
+            return DEFAULT_VALIDITY
+        return validity_in(config)
 
-def _read_validity(ledger: Ledger) -> int:
-    try:
-        config = ledger.send(rpc.protocol_config(validation.block_reference("final")))
-    except InvalidRequestError:  # an older node has no such method
-        return DEFAULT_VALIDITY
-    return validity_in(config)
+    return ledger.memo("transaction_validity", read)
 
 
 def validity_in(config: Any) -> int:

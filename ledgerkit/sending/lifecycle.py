@@ -54,7 +54,6 @@ _IMPLIED_BY = {
     "EXECUTED": ("EXECUTED", "FINAL"),
     "FINAL": ("FINAL",),
 }
-_INTERMEDIATE_LEVELS = ("INCLUDED", "EXECUTED_OPTIMISTIC")
 _OUTDATED_ERRORS = (InvalidNonceError, ExpiredError)
 _BALANCE_ERRORS = (
     NotEnoughBalanceError,
@@ -63,8 +62,6 @@ _BALANCE_ERRORS = (
     NotEnoughGasKeyBalanceError,
     NotEnoughBalanceForDepositError,
 )
-_NOT_VALIDATED = "broadcast, not validated"
-_INFERRED = "inferred: accepted, and in no block yet"
 
 
 class Stage(NamedTuple):
@@ -184,7 +181,7 @@ class Tracker:
             raise
         else:
             is_validated = via != "broadcast_tx_async" and wait_until != "NONE"
-            detail = None if is_validated else _NOT_VALIDATED
+            detail = None if is_validated else "broadcast, not validated"
             self.stages["accepted"] = Stage("accepted", *start, detail)
             if is_validated:
                 self.update(response)
@@ -196,8 +193,8 @@ class Tracker:
 
         A pause that the host asks for is cut at `deadline`, a time of the ledger's clock.
         """
-        steps = ("INCLUDED", level) if level == "INCLUDED_FINAL" else _INTERMEDIATE_LEVELS
-        next_level = next((step for step in steps if not self.reaches(step)), level)
+        second = level if level == "INCLUDED_FINAL" else "EXECUTED_OPTIMISTIC"
+        next_level = next((s for s in ("INCLUDED", second) if not self.reaches(s)), level)
         try:
             response = broadcast.poll_status(self.ledger, self.tx_hash, self.signer_id, next_level)
             self.update(response)
@@ -268,7 +265,7 @@ class Tracker:
             broadcast.wait_for_block(self.ledger)
             return
         if "accepted" in self.stages:
-            self._add_stage("in_mempool", _INFERRED)
+            self._add_stage("in_mempool", "inferred: accepted, and in no block yet")
         check = broadcast.check_drop(self.ledger, self.signed, self.anchor_height)
         if check.response is not None:
             self.update(check.response)

@@ -46,7 +46,7 @@ class NonceQueue:
         self.nonce_index = nonce_index  # None for an ordinary key
         self._turn = threading.Lock()
         self._lock = threading.Lock()
-        self._senders = 0
+        self.sender_count = 0
         self._ak_nonce = 0
         self._reserved: dict[int, SignedTransaction | None] = {}
         self._read_at = self._used_at = float("-inf")
@@ -56,22 +56,18 @@ class NonceQueue:
     def turn(self) -> Iterator[None]:
         """Wait for the turn to send, and hold it inside the ``with`` block."""
         with self._lock:
-            self._senders += 1
+            self.sender_count += 1
         try:
             with self._turn:
                 yield
         finally:
             with self._lock:
-                self._senders -= 1
-
-    @property
-    def sender_count(self) -> int:
-        return self._senders
+                self.sender_count -= 1
 
     @property
     def has_one_sender(self) -> bool:
         """True if no other sender waits for a turn."""
-        return self._senders <= 1
+        return self.sender_count <= 1
 
     @property
     def anchor(self) -> Anchor | None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
@@ -80,17 +80,6 @@ class _Chain(Struct, frozen=True):
     genesis_hash: str | None = None
 
 
-class _Position(NamedTuple):
-    """The nonce of a transaction, and the block that it references."""
-
-    nonce: int
-    nonce_index: int | None  # None for an ordinary key
-    block_hash: CryptoHash
-
-
-_NOTHING_READ = _Position(0, None, CryptoHash(bytes(32)))
-
-
 # Keys on a chain --------------------------------------------------------------------------
 
 
@@ -149,7 +138,11 @@ class _Key:
         if is_missing and self.options.signer.account_id.kind == "universal":
             key = self._key_without_state(key)
         key, block = _value_or_raise(key), _value_or_raise(block)
-        self.queues.num_nonces = _num_nonces(key)
+        kind, permission = permission_fields(key.permission)
+        count: int | None = permission.get("num_nonces")
+        if kind.startswith("GasKey") and not count:
+            raise DecodeError("a gas key has no number of nonces", path="permission")
+        self.queues.num_nonces = count
         return key, Anchor(block.header.height, CryptoHash(block.header.hash))
 
     def _key_without_state(self, error: LedgerError) -> Any:
@@ -189,14 +182,6 @@ class _Key:
         return broadcast.read_nonce(self.ledger, *self.names, queue.nonce_index, head)
 
 
-def _num_nonces(key: AccessKey) -> int | None:
-    kind, fields = permission_fields(key.permission)
-    count: int | None = fields.get("num_nonces")
-    if kind.startswith("GasKey") and not count:
-        raise DecodeError("a gas key has no number of nonces", path="permission")
-    return count
-
-
 def _value_or_raise(response: Any) -> Any:
     if isinstance(response, LedgerError):
         raise response
@@ -211,25 +196,21 @@ class Draft:
 
     def __init__(self, options: SendOptions, receiver_id: str, actions: Sequence[Action]) -> None:
         self.options, self.receiver_id, self.actions = options, receiver_id, actions
-        unsigned = self.transaction(_NOTHING_READ)
+        unsigned = self.transaction(0, None, CryptoHash(bytes(32)))
         arguments.check_size(unsigned)
         self.key = _Key(options, initializes_signer=unsigned.initializes_signer)
 
-    def transaction(self, position: _Position) -> Transaction:
+    def transaction(
+        self, nonce: int, nonce_index: int | None, block_hash: CryptoHash
+    ) -> Transaction:
         """Build the transaction; only version 1 has a strict nonce mode and a gas key's nonces."""
         options: dict[str, Any] = {}
-        if self.options.strict or position.nonce_index is not None:
+        if self.options.strict or nonce_index is not None:
             mode = "strict" if self.options.strict else "monotonic"
-            options = {"version": 1, "nonce_mode": mode, "nonce_index": position.nonce_index}
-        signer = self.options.signer
+            options = {"version": 1, "nonce_mode": mode, "nonce_index": nonce_index}
+        account_id, public_key = self.options.signer.account_id, self.options.signer.public_key
         return Transaction(
-            signer.account_id,
-            signer.public_key,
-            position.nonce,
-            self.receiver_id,
-            position.block_hash,
-            self.actions,
-            **options,
+            account_id, public_key, nonce, self.receiver_id, block_hash, self.actions, **options
         )
 
     def run(self) -> Submission | pd.DataFrame:
@@ -286,7 +267,7 @@ class Draft:
 
     def _sign(self, queue: NonceQueue, anchor: Anchor) -> tuple[Submission, SignedTransaction]:
         nonce = queue.reserve(strict=self.options.strict)
-        tx = self.transaction(_Position(nonce, queue.nonce_index, anchor.block_hash))
+        tx = self.transaction(nonce, queue.nonce_index, anchor.block_hash)
         signed = tx.sign(self.options.signer.key)
         queue.add_signed(signed)
         tracker = Tracker(
@@ -317,7 +298,7 @@ class Draft:
         key, anchor = self.key.key_and_block((key_response, block))
         queue = self.key.queues.pick()
         nonce = queue.peek(self.key.last_nonce(key, queue))
-        tx = self.transaction(_Position(nonce, queue.nonce_index, anchor.block_hash))
+        tx = self.transaction(nonce, queue.nonce_index, anchor.block_hash)
         pays_itself = queue.nonce_index is not None
         if isinstance(config, RpcMethodNotFoundError):  # an older node
             config = None
@@ -344,7 +325,7 @@ class Draft:
         }
         source = "view_access_key, view_account, gas_price, EXPERIMENTAL_protocol_config"
         attrs = provenance(self.options.ledger, source)
-        return build.one_row("dry_run", row, attrs)
+        return build.of_rows("dry_run", [row], attrs)
 
 
 def _warn_of_balance(tx: Transaction, account: Account, most: int | None) -> None:

@@ -113,18 +113,16 @@ def send_options(
 
 
 # Sections of the docstrings of all verbs that send.
-_DRY_RUN = """
+_PARAMETERS = """
 dry_run
     Return what would be sent, with an upper bound of its cost, and send nothing. A warning
-    says if the signer cannot pay for it, or if a deletion would lose the balance."""
-_SIGNING = """
+    says if the signer cannot pay for it, or if a deletion would lose the balance.
 signer_id
     The account that signs. None is the session's signer, set by `use_signer`, or the
     environment's. Accounts of the embedded ledger have published keys, which are used if no
     other key is passed.
 key
-    The signer's `SecretKey`, the text of one, or a `Signer`."""
-_SENDING = """
+    The signer's `SecretKey`, the text of one, or a `Signer`.
 wait_until
     The level at which the verb returns: NONE, INCLUDED, EXECUTED_OPTIMISTIC, INCLUDED_FINAL,
     EXECUTED or FINAL.
@@ -137,8 +135,7 @@ via
     order of their nonces.
 strict
     If True, the transaction is valid with the very next nonce of its key only. Such
-    transactions are sent one after the other, so that no nonce is left out."""
-_LEDGER = """
+    transactions are sent one after the other, so that no nonce is left out.
 allow_mainnet
     Must be True to sign for the public mainnet.
 ledger
@@ -167,7 +164,7 @@ def sends(verb: Callable[P, T]) -> Callable[P, T]:
 
     def add(sections: dict[str, str]) -> None:
         notes = [sections["Notes"]] if "Notes" in sections else []
-        sections["Parameters"] += _DRY_RUN + _SIGNING + _SENDING + _LEDGER
+        sections["Parameters"] += _PARAMETERS
         sections["Returns"] = _RETURNS
         sections["Raises"] = sections.get("Raises", _INVALID) + _REFUSED
         sections["Notes"] = "\n\n".join([*notes, _SOURCE])
@@ -183,11 +180,7 @@ def transfer(receiver_id: str, amount: int | str, **options: Unpack[_DryRun]) ->
 @overload
 def transfer(receiver_id: str, amount: int | str, **options: Unpack[_Sending]) -> Submission: ...
 @sends
-def transfer(
-    receiver_id: str,
-    amount: int | str,
-    **options: Any,
-) -> Submission | pd.DataFrame:
+def transfer(receiver_id: str, amount: int | str, **options: Any) -> Submission | pd.DataFrame:
     """
     Send NEAR to an account.
 
@@ -208,7 +201,7 @@ def transfer(
     >>> sent.wait().stage
     'final'
     """
-    return _run([Transfer(arguments.parse_near(amount))], receiver_id, options)
+    return _run([Transfer(arguments.parse_near(amount))], receiver_id, send_options(**options))
 
 
 @overload
@@ -276,7 +269,7 @@ def call(
         method, data, arguments.parse_gas(gas), arguments.parse_near(deposit, "deposit")
     )
     receiver_id = validation.account_id(contract_id, "contract_id")
-    return _run([action], receiver_id, options)
+    return _run([action], receiver_id, send_options(**options))
 
 
 @overload
@@ -288,11 +281,7 @@ def send(
     receiver_id: str, actions: Sequence[Action], **options: Unpack[_Sending]
 ) -> Submission: ...
 @sends
-def send(
-    receiver_id: str,
-    actions: Sequence[Action],
-    **options: Any,
-) -> Submission | pd.DataFrame:
+def send(receiver_id: str, actions: Sequence[Action], **options: Any) -> Submission | pd.DataFrame:
     """
     Send one transaction with any actions, which are applied together or not at all.
 
@@ -314,7 +303,7 @@ def send(
     >>> sent.trace.headline()
     'alice.near created savings.alice.near with 1 NEAR.'
     """
-    return _run(actions, receiver_id, options)
+    return _run(actions, receiver_id, send_options(**options))
 
 
 # Keys and accounts ------------------------------------------------------------------------
@@ -387,7 +376,7 @@ def add_key(
             if value not in ((), [], None):
                 msg = f"{name}= needs receiver_id=, the contract that the key may call"
                 raise InvalidRequestError(msg, field=name, value=value)
-    return _run([AddKey(new_key, AccessKey(0, permission))], None, options)
+    return _run([AddKey(new_key, AccessKey(0, permission))], None, send_options(**options))
 
 
 @overload
@@ -395,10 +384,7 @@ def delete_key(public_key: PublicKey | str, **options: Unpack[_DryRun]) -> pd.Da
 @overload
 def delete_key(public_key: PublicKey | str, **options: Unpack[_Sending]) -> Submission: ...
 @sends
-def delete_key(
-    public_key: PublicKey | str,
-    **options: Any,
-) -> Submission | pd.DataFrame:
+def delete_key(public_key: PublicKey | str, **options: Any) -> Submission | pd.DataFrame:
     """
     Delete an access key from the signer's account.
 
@@ -417,7 +403,7 @@ def delete_key(
     >>> len(frank), len(lk.keys("frank.near"))
     (4, 3)
     """
-    return _run([DeleteKey(checked_key(public_key))], None, options)
+    return _run([DeleteKey(checked_key(public_key))], None, send_options(**options))
 
 
 @overload
@@ -481,8 +467,7 @@ def create_account(
     else:
         rule = f"a sub-account of {own_id}, or of a top-level account such as near"
         raise InvalidRequestError.refuse("new_account_id", str(name), rule)
-    draft = Draft(checked, str(receiver_id), arguments.check_actions(actions))
-    return draft.run()
+    return _run(actions, receiver_id, checked)
 
 
 @overload
@@ -555,8 +540,7 @@ def deploy(
     if account_id not in (None, own_id):
         rule = f"the signer's own account, {own_id}"
         raise InvalidRequestError.refuse("account_id", account_id, rule)
-    draft = Draft(checked, str(own_id), arguments.check_actions([action]))
-    return draft.run()
+    return _run([action], own_id, checked)
 
 
 # Delegated actions ------------------------------------------------------------------------
@@ -630,10 +614,7 @@ def relay(delegate: Delegate | str | bytes, **options: Unpack[_DryRun]) -> pd.Da
 @overload
 def relay(delegate: Delegate | str | bytes, **options: Unpack[_Sending]) -> Submission: ...
 @sends
-def relay(
-    delegate: Delegate | str | bytes,
-    **options: Any,
-) -> Submission | pd.DataFrame:
+def relay(delegate: Delegate | str | bytes, **options: Any) -> Submission | pd.DataFrame:
     """
     Send and pay for a delegate action that another account signed (NEP-366).
 
@@ -665,7 +646,7 @@ def relay(
         msg = f"the signature of the delegate action does not match its key {public_key}"
         raise InvalidRequestError(msg, remedy="Sign it again.", field="delegate")
     sender_id = str(delegate.delegate_action.sender_id)
-    return _run([delegate], sender_id, options)
+    return _run([delegate], sender_id, send_options(**options))
 
 
 def _check_delegate(delegate: Delegate | str | bytes) -> Delegate:
@@ -752,10 +733,10 @@ def track(
 
 
 def _run(
-    actions: Sequence[Action], receiver_id: str | None, options: dict[str, Any]
+    actions: Sequence[Action], receiver_id: str | None, options: SendOptions
 ) -> Submission | pd.DataFrame:
-    """Check the options and actions, then send or dry-run; a receiver of None is the signer."""
-    checked = send_options(**options)
+    """Check the actions, then send or dry-run; a receiver of None is the signer."""
     actions = arguments.check_actions(actions)
-    receiver = None if receiver_id is None else validation.account_id(receiver_id, "receiver_id")
-    return Draft(checked, receiver or str(checked.signer.account_id), actions).run()
+    if receiver_id is None:
+        receiver_id = options.signer.account_id
+    return Draft(options, validation.account_id(receiver_id, "receiver_id"), actions).run()

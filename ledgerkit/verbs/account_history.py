@@ -2,27 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import closing
 from functools import partial
 from itertools import chain, pairwise
 from typing import TYPE_CHECKING, Any, Literal, Unpack, overload
 
-from ledgerkit import client, intervals, validation
+from ledgerkit import intervals, validation
 from ledgerkit.api.models import services
 from ledgerkit.errors import InvalidRequestError
 from ledgerkit.frames import account_history as frames
 from ledgerkit.frames.schemas import ACCOUNT_FLAGS
 from ledgerkit.verbs import service_pages, tokens
-from ledgerkit.verbs.declaring import Collecting, Raising, verb
-from ledgerkit.verbs.fetching import Fetcher, FrameResult, Ids
+from ledgerkit.verbs.declaring import Collecting, Raising, verb_of_many
+from ledgerkit.verbs.fetching import Fetcher, FrameResult, Ids, open_fetcher
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from ledgerkit.api.models.services import AccountTransaction, TransferRow
     from ledgerkit.frames.tokens import TokenFacts
-    from ledgerkit.ledger import Ledger, OnError
-    from ledgerkit.transport.session import Reader
+    from ledgerkit.ledger import Ledger
 
 ROLES = tuple(name.removeprefix("is_") for name in ACCOUNT_FLAGS if name != "is_success")
 _MOST_ROWS = 2**63 - 1
@@ -34,26 +34,21 @@ _ASSET_RULE = "near, nep141:<contract> or nep245:<contract>:<token_id>"
 
 
 def transaction_rows(
-    ledger: Ledger,
-    account_id: str,
-    start_height: int = 0,
-    stop_height: int | None = None,
-    progress: Callable[[int], object] | None = None,
+    ledger: Ledger, account_id: str, start_height: int, stop_height: int
 ) -> Iterator[AccountTransaction]:
     """
     Yield the transactions of an account, the oldest first, each once.
 
-    Both heights are inclusive heights of the blocks that include the transactions. `progress` is
-    called with 1 for each row.
+    Both heights are inclusive heights of the blocks that include the transactions.
     """
-
-    def pages(reader: Reader) -> AsyncGenerator[list[AccountTransaction], None]:
-        return service_pages.transactions(reader, account_id, start_height, stop_height)
-
-    for row in service_pages.rows(ledger, pages):
-        if progress is not None:
-            progress(1)
-        yield row
+    pages = partial(
+        service_pages.transactions,
+        account_id=account_id,
+        start_height=start_height,
+        stop_height=stop_height,
+    )
+    with closing(ledger.session.iterate(pages)) as lists:
+        yield from chain.from_iterable(lists)
 
 
 def selected_transfers(
@@ -117,7 +112,7 @@ def account_transactions(
     limit: int | None = None,
     **options: Unpack[Collecting],
 ) -> tuple[pd.DataFrame, pd.DataFrame]: ...
-@verb
+@verb_of_many
 def account_transactions(
     account_ids: Ids,
     start: object = None,
@@ -126,9 +121,7 @@ def account_transactions(
     role: str | Iterable[str] | None = None,
     success: bool | None = None,
     limit: int | None = None,
-    on_error: OnError = "raise",
-    progress: bool = True,
-    ledger: Ledger | None = None,
+    **options: Any,
 ) -> FrameResult:
     """
     Return the transactions that accounts took part in, with their roles.
@@ -171,7 +164,7 @@ def account_transactions(
     0        180000012       True        True
     1        180000041       True        True
     """
-    fetcher = Fetcher(client.current(ledger), on_error, progress)
+    fetcher = open_fetcher(**options)
     ids = validation.account_ids(account_ids, "account_ids")
     roles = [] if role is None else validation.subset_of(role, "role", ROLES)
     filters = {f"is_{name}": True for name in roles}
@@ -217,7 +210,7 @@ def transfers_of(
     limit: int | None = None,
     **options: Unpack[Collecting],
 ) -> tuple[pd.DataFrame, pd.DataFrame]: ...
-@verb
+@verb_of_many
 def transfers_of(
     account_ids: Ids,
     start: object = None,
@@ -227,9 +220,7 @@ def transfers_of(
     direction: Literal["sender", "receiver"] | None = None,
     metadata: bool = False,
     limit: int | None = None,
-    on_error: OnError = "raise",
-    progress: bool = True,
-    ledger: Ledger | None = None,
+    **options: Any,
 ) -> FrameResult:
     """
     Return the transfers of accounts that the Transfers API lists, with exact amounts.
@@ -273,7 +264,7 @@ def transfers_of(
        block_height counterparty_id amount symbol
     0     180000034            near      2   NEAR
     """
-    fetcher = Fetcher(client.current(ledger), on_error, progress)
+    fetcher = open_fetcher(**options)
     ids = validation.account_ids(account_ids, "account_ids")
     validation.flag(metadata, "metadata")
     asset_ids = _asset_ids(assets)
@@ -321,7 +312,7 @@ def key_values(
     limit: int | None = None,
     **options: Unpack[Collecting],
 ) -> tuple[pd.DataFrame, pd.DataFrame]: ...
-@verb
+@verb_of_many
 def key_values(
     contract_id: str,
     predecessor_id: str | None = None,
@@ -330,9 +321,7 @@ def key_values(
     prefix: str | None = None,
     history: bool = False,
     limit: int | None = None,
-    on_error: OnError = "raise",
-    progress: bool = True,
-    ledger: Ledger | None = None,
+    **options: Any,
 ) -> FrameResult:
     """
     Return the key-value data that accounts wrote to a contract by calling ``__fastdata_kv``.
@@ -389,7 +378,7 @@ def key_values(
     0  color  blue     180000054
     1  color   red     180000059
     """
-    fetcher = Fetcher(client.current(ledger), on_error, progress)
+    fetcher = open_fetcher(**options)
     contract_id = validation.account_id(contract_id, "contract_id")
     if predecessor_id is not None:
         predecessor_id = validation.account_id(predecessor_id, "predecessor_id")

@@ -4,26 +4,31 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Unpack, overload
+from typing import TYPE_CHECKING, Any, Unpack, overload
 
 from ledgerkit import cards, client, prompt_text, validation
 from ledgerkit.api import rest, rpc
 from ledgerkit.api.models import chain, services
-from ledgerkit.errors import InvalidRequestError, UnknownAccountError, cut
+from ledgerkit.errors import InvalidRequestError, cut
 from ledgerkit.frames import accounts as account_frames
 from ledgerkit.frames import tokens as token_frames
 from ledgerkit.frames.human import human, record_html
 from ledgerkit.frames.schemas import CODE
 from ledgerkit.verbs import readings, tokens
-from ledgerkit.verbs.declaring import verb
-from ledgerkit.verbs.fetching import Fetcher, provenance, read_frame, request_in_errors
+from ledgerkit.verbs.declaring import verb, verb_of_many
+from ledgerkit.verbs.fetching import (
+    Fetcher,
+    open_fetcher,
+    provenance,
+    read_frame,
+    request_in_errors,
+)
 from ledgerkit.visible_text import html_text
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from ledgerkit.api.calls import Call
-    from ledgerkit.ledger import Ledger, OnError
+    from ledgerkit.ledger import Ledger
     from ledgerkit.validation import BlockReference
     from ledgerkit.verbs.declaring import Collecting, Raising
     from ledgerkit.verbs.fetching import FrameResult, Ids
@@ -37,15 +42,9 @@ def accounts(
 def accounts(
     account_ids: Ids, *, code: bool = False, at: object = None, **options: Unpack[Collecting]
 ) -> tuple[pd.DataFrame, pd.DataFrame]: ...
-@verb
+@verb_of_many
 def accounts(
-    account_ids: Ids,
-    *,
-    code: bool = False,
-    at: object = None,
-    on_error: OnError = "raise",
-    progress: bool = True,
-    ledger: Ledger | None = None,
+    account_ids: Ids, *, code: bool = False, at: object = None, **options: Any
 ) -> FrameResult:
     """
     Return the state of accounts: balances, storage use, counts of tokens and pools.
@@ -89,7 +88,7 @@ def accounts(
     0  alice.near     none                                           NaN
     1   gold.near    local  3W3HkDeGGnsaYapN7U6TAdcU44qdKwVDxipY8Z89rJoC
     """
-    fetcher = Fetcher(client.current(ledger), on_error, progress)
+    fetcher = open_fetcher(**options)
     account_ids = validation.account_ids(account_ids)
     with_chain_states = validation.flag(code, "code")
     if at is not None:
@@ -105,29 +104,18 @@ def accounts(
 
 
 def _accounts_at(fetcher: Fetcher, account_ids: list[str], at: object) -> FrameResult:
-    height, block_hash = fetcher.ledger.pin(at)
-    states = _chain_states(fetcher, account_ids, validation.block_reference(block_hash))
+    states = _chain_states(fetcher, account_ids, fetcher.pin(at))
     fetched = [(name, (name, states[name])) for name in account_ids if name in states]
     frame = fetcher.frame(fetched, account_frames.accounts_at, "the state")
-    source = "query view_account"
-    return fetcher.result(frame, source, block_height=height, block_hash=block_hash)
+    return fetcher.result(frame, "query view_account")
 
 
 def _chain_states(
     fetcher: Fetcher, account_ids: list[str], at: BlockReference
 ) -> dict[str, chain.Account | None]:
     """Return the states of accounts on the chain; None for accounts that do not exist."""
-    # Errors are collected first: an unknown account is a row, not a failure.
-    collector = Fetcher(fetcher.ledger, "collect", fetcher.progress)
-    calls = {name: rpc.view_account(name, at) for name in account_ids}
-    existing = collector.fetch(calls, "accounts")
-    states: dict[str, chain.Account | None] = {**dict(existing)}
-    for account_id, error in collector.failures:
-        if isinstance(error, UnknownAccountError):
-            states[account_id] = None
-        else:
-            fetcher.fail(account_id, error)
-    return states
+    calls = {name: readings.unless_refused(rpc.view_account(name, at)) for name in account_ids}
+    return dict(fetcher.fetch(calls, "accounts"))
 
 
 @verb
@@ -376,15 +364,9 @@ def keys(
     at: object = None,
     **options: Unpack[Collecting],
 ) -> tuple[pd.DataFrame, pd.DataFrame]: ...
-@verb
+@verb_of_many
 def keys(
-    account_ids: Ids,
-    *,
-    public_key: str | None = None,
-    at: object = None,
-    on_error: OnError = "raise",
-    progress: bool = True,
-    ledger: Ledger | None = None,
+    account_ids: Ids, *, public_key: str | None = None, at: object = None, **options: Any
 ) -> FrameResult:
     """
     Return the access keys of accounts, or a single key of each.
@@ -426,7 +408,7 @@ def keys(
     1  FunctionCall  social.near                      <NA>          0
     2  FunctionCall    shop.near  250000000000000000000000          0
     """
-    fetcher = Fetcher(client.current(ledger), on_error, progress)
+    fetcher = open_fetcher(**options)
     account_ids = validation.account_ids(account_ids)
     key = None if public_key is None else validation.public_key(public_key)
     block = fetcher.ledger.locate(at)
@@ -435,7 +417,13 @@ def keys(
     if key is None:
         lists, source = _all_keys(fetcher, account_ids, block), "query view_access_key_list"
     else:
-        lists, source = _one_key(fetcher, account_ids, key, block), "query view_access_key"
+        calls = {name: rpc.view_access_key(name, key, block) for name in account_ids}
+        lists, source = [], "query view_access_key"
+        for name, access_key in fetcher.fetch(calls, "accounts"):
+            entries = [chain.KeyEntry(key, access_key)]
+            height, block_hash = access_key.block_height, access_key.block_hash
+            listed = chain.KeyList(entries, block_height=height, block_hash=block_hash)
+            lists.append((name, listed))
     frame = fetcher.frame([(item[0], item) for item in lists], account_frames.keys, "the keys")
     first = lists[0][1] if lists else chain.KeyList([])
     return fetcher.result(
@@ -444,53 +432,32 @@ def keys(
 
 
 def _all_keys(
-    fetcher: Fetcher, account_ids: list[str], at: validation.BlockReference
+    fetcher: Fetcher, account_ids: list[str], at: BlockReference
 ) -> list[tuple[str, chain.KeyList]]:
-    pages: dict[str, list[chain.KeyList]] = {}
-    names = account_ids
-    while names:
-        calls = {name: _next_page(name, pages.get(name), at) for name in names}
-        fetched = dict(fetcher.fetch(calls, "accounts"))
-        for name in set(names) - set(fetched):
-            pages.pop(name, None)
-        for name, page in fetched.items():
-            pages.setdefault(name, []).append(page)
-        names = [name for name, page in fetched.items() if page.last_key is not None]
+    calls = {name: rpc.view_access_key_list(name, at) for name in account_ids}
+    lists: dict[str, chain.KeyList] = {}
+    while calls:
+        pages = dict(fetcher.fetch(calls, "accounts"))
+        for name in calls.keys() - pages.keys():
+            lists.pop(name, None)
+        calls = {}
+        for name, page in pages.items():
+            if name in lists:
+                lists[name].keys += page.keys
+            first = lists.setdefault(name, page)
+            if page.last_key is not None:
+                calls[name] = rpc.view_access_key_list(name, _block_of(first, at), page.last_key)
     # Nodes return an empty list for an account that does not exist, too; reading the account gives
     # the error.
     existence_calls = {
-        name: rpc.view_account(name, _block_of(listed[0], at))
-        for name, listed in pages.items()
-        if not listed[0].keys
+        name: rpc.view_account(name, _block_of(listed, at))
+        for name, listed in lists.items()
+        if not listed.keys
     }
     existing = dict(fetcher.fetch(existence_calls, "accounts"))
-    missing = set(existence_calls) - set(existing)
-    return [
-        (name, _key_list([entry for page in listed for entry in page.keys], listed[0]))
-        for name, listed in pages.items()
-        if name not in missing
-    ]
+    missing = existence_calls.keys() - existing.keys()
+    return [(name, listed) for name, listed in lists.items() if name not in missing]
 
 
-def _next_page(
-    account_id: str, pages: list[chain.KeyList] | None, at: validation.BlockReference
-) -> Call[chain.KeyList]:
-    if not pages:
-        return rpc.view_access_key_list(account_id, at)
-    return rpc.view_access_key_list(account_id, _block_of(pages[0], at), pages[-1].last_key)
-
-
-def _block_of(page: chain.KeyList, at: validation.BlockReference) -> validation.BlockReference:
+def _block_of(page: chain.KeyList, at: BlockReference) -> BlockReference:
     return validation.block_reference(page.block_hash) if page.block_hash else at
-
-
-def _key_list(entries: list[chain.KeyEntry], read: chain.AtBlock) -> chain.KeyList:
-    return chain.KeyList(entries, block_height=read.block_height, block_hash=read.block_hash)
-
-
-def _one_key(
-    fetcher: Fetcher, account_ids: list[str], public_key: str, at: validation.BlockReference
-) -> list[tuple[str, chain.KeyList]]:
-    calls = {name: rpc.view_access_key(name, public_key, at) for name in account_ids}
-    fetched = fetcher.fetch(calls, "accounts")
-    return [(name, _key_list([chain.KeyEntry(public_key, key)], key)) for name, key in fetched]

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from functools import partial
 from itertools import chain
-from typing import TYPE_CHECKING, Unpack, overload
+from typing import TYPE_CHECKING, Any, Unpack, overload
 
-from ledgerkit import client, validation
+from ledgerkit import validation
 from ledgerkit.block_data.transaction_documents import stream_documents
 from ledgerkit.errors import LedgerError
 from ledgerkit.frames import build
@@ -15,8 +15,8 @@ from ledgerkit.tracing.activity import Activity, describe_activity
 from ledgerkit.tracing.amount_texts import AmountTexts
 from ledgerkit.tracing.transaction_data import TransactionData, token_contracts
 from ledgerkit.verbs import service_pages
-from ledgerkit.verbs.declaring import Collecting, Raising, verb
-from ledgerkit.verbs.fetching import Fetcher, FrameResult, Ids
+from ledgerkit.verbs.declaring import Collecting, Raising, verb_of_many
+from ledgerkit.verbs.fetching import Fetcher, FrameResult, Ids, open_fetcher
 from ledgerkit.verbs.tokens import read_token_facts
 from ledgerkit.verbs.trace_reading import build_traces
 
@@ -24,7 +24,8 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from ledgerkit.api.models.services import AccountTransaction
-    from ledgerkit.ledger import Ledger, OnError
+    from ledgerkit.api.models.transactions import TransactionResponse
+    from ledgerkit.ledger import Ledger
 
 _MAX_TRANSACTIONS = 1_000  # per account; their documents need 50 requests
 _MEMBERS = {"tx_hash": "transaction_hash", "time": "timestamp_ns"}
@@ -38,15 +39,9 @@ def activity(
 def activity(
     account_ids: Ids, *, limit: int = 20, metadata: bool = True, **options: Unpack[Collecting]
 ) -> tuple[pd.DataFrame, pd.DataFrame]: ...
-@verb
+@verb_of_many
 def activity(
-    account_ids: Ids,
-    *,
-    limit: int = 20,
-    metadata: bool = True,
-    on_error: OnError = "raise",
-    progress: bool = True,
-    ledger: Ledger | None = None,
+    account_ids: Ids, *, limit: int = 20, metadata: bool = True, **options: Any
 ) -> FrameResult:
     """
     Return the newest transactions of accounts, each with a headline and a verdict.
@@ -88,7 +83,7 @@ def activity(
     >>> activity["headline"][1]
     'ivan.near swapped 120 GOLD for 1.50 wNEAR on dex.near.'
     """
-    fetcher = Fetcher(client.current(ledger), on_error, progress)
+    fetcher = open_fetcher(**options)
     ids = validation.account_ids(account_ids, "account_ids")
     max_rows = validation.integer(limit, "limit", least=1, most=_MAX_TRANSACTIONS)
     with_metadata = validation.flag(metadata, "metadata")
@@ -108,14 +103,12 @@ def activity(
 def _read_documents(fetcher: Fetcher, tx_hashes: Iterable[str]) -> dict[str, TransactionData]:
     """Read transactions by hash; failures are added to the fetcher."""
     responses = dict(chain.from_iterable(stream_documents(fetcher.ledger, tx_hashes)))
-    documents = {}
-    for tx_hash, response in fetcher.succeeded(responses, responses.values()):
-        try:
-            [trace] = build_traces(fetcher.ledger, [response], blocks=False)
-            documents[tx_hash] = trace._data(metadata=False)  # noqa: SLF001 - of this package
-        except LedgerError as error:
-            fetcher.fail(tx_hash, error)
-    return documents
+
+    def data_of(_tx_hash: str, response: TransactionResponse) -> TransactionData:
+        [trace] = build_traces(fetcher.ledger, [response], blocks=False)
+        return trace._data(metadata=False)  # noqa: SLF001 - of this package
+
+    return dict(fetcher.convert(fetcher.succeeded(responses, responses.values()), data_of))
 
 
 def _read_metadata(ledger: Ledger, documents: Mapping[str, TransactionData]) -> None:

@@ -326,9 +326,6 @@ def transactions(
     )
 
 
-_ACCOUNT_CHANGES = ("account_changes", "all_access_key_changes", "contract_code_changes")
-
-
 @verb
 def changes(
     account_ids: str | Iterable[str],
@@ -359,11 +356,6 @@ def changes(
     changes
         One row per change, typed as `schema("changes")`.
 
-    Raises
-    ------
-    LedgerError
-        If the response could not be read.
-
     Notes
     -----
     Source: EXPERIMENTAL_changes.
@@ -378,8 +370,8 @@ def changes(
     >>> changes["change"][0]["amount"]
     '454949081001468195500000000'
     """
-    kinds = (*_ACCOUNT_CHANGES, "data_changes", "single_access_key_changes")
-    validation.one_of(kind, "kind", kinds)
+    kinds = "account_changes", "all_access_key_changes", "contract_code_changes"
+    validation.one_of(kind, "kind", (*kinds, "data_changes", "single_access_key_changes"))
     account_ids = validation.account_ids(account_ids)
     params: dict[str, Any] = {"account_ids": account_ids}
     for name, value, only in (

@@ -6,9 +6,10 @@ import inspect
 import re
 from collections.abc import Callable
 from functools import wraps
-from typing import TYPE_CHECKING, Any, Literal, ParamSpec, Required, TypedDict, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, ParamSpec, Required, TypedDict, TypeVar, cast
 
 from ledgerkit.docstrings import F, share
+from ledgerkit.verbs.fetching import open_fetcher
 
 if TYPE_CHECKING:
     from ledgerkit.ledger import Ledger
@@ -17,10 +18,8 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 _NONE_SENTENCE = re.compile(r"\s+None is [^.]*\.$")
-_MALFORMED = "If an argument is malformed. Nothing is sent."
-_IDS = "One account id or several; duplicates are dropped."
 _PARAMETERS = {
-    "account_ids": _IDS,
+    "account_ids": "One account id or several; duplicates are dropped.",
     "contract_ids": "One contract id or several; duplicates are dropped.",
     "account_id": "The account.",
     "contract_id": "The contract's account.",
@@ -97,8 +96,14 @@ def verb(function: F) -> F:
     subject = "an account" if "account_ids" in names else "the response"
     errors = {"LedgerError": f"If {subject} could not be read."}
     if names.keys() - {"progress", "ledger"}:
-        errors = {"InvalidRequestError": _MALFORMED} | errors
+        malformed = "If an argument is malformed. Nothing is sent."
+        errors = {"InvalidRequestError": malformed} | errors
     return share(function, _parameters(function), errors)
+
+
+def verb_of_many(function: F) -> F:
+    """Declare a verb that reads many subjects, with the options of `open_fetcher`."""
+    return verb(cast("F", with_options(open_fetcher)(function)))
 
 
 def shared_parameters(function: F) -> F:

@@ -254,7 +254,6 @@ def _frame(ledger: Ledger, checks: Sequence[_Check]) -> pd.DataFrame:
 
 
 def _limits(settings: Settings) -> str:
-    """Describe the rate limits, and the limit with an API key."""
     text = settings.limits_text() or "no rate limit"
     if settings.lowest_limit().per_minute and settings.key is None:
         text += f"; an API key allows {networks.KEY_PER_MINUTE:,} a minute or more"

@@ -18,8 +18,10 @@ from ledgerkit.ledger import Ledger, OnError, newest_block_in_errors
 
 if TYPE_CHECKING:
     from ledgerkit.api.calls import Call
+    from ledgerkit.validation import BlockReference
 
 T = TypeVar("T")
+R = TypeVar("R")
 Ids = str | Iterable[str]
 FrameResult = pd.DataFrame | tuple[pd.DataFrame, pd.DataFrame]
 
@@ -35,10 +37,17 @@ class Fetcher:
     on_error: OnError = "raise"
     progress: bool = True
     failures: list[tuple[str, LedgerError]] = field(default_factory=list)
+    read_at: dict[str, object] = field(default_factory=dict)  # the block, for `attrs`
 
     def __post_init__(self) -> None:
         validation.one_of(self.on_error, "on_error", ("raise", "collect"))
         validation.flag(self.progress, "progress")
+
+    def pin(self, at: object) -> BlockReference:
+        """Return the hash of the block at which all subjects are read; the frame names it."""
+        height, block_hash = self.ledger.pin(at)
+        self.read_at = {"block_height": height, "block_hash": block_hash}
+        return validation.block_reference(block_hash)
 
     def fetch(self, calls: Mapping[str, Call[T]], label: str) -> list[tuple[str, T]]:
         """Send the call of each subject; return the subjects that succeeded, with their values."""
@@ -58,9 +67,6 @@ class Fetcher:
         return fetched
 
     def send(self, calls: Sequence[Call[T]], label: str) -> list[T | LedgerError]:
-        """Send calls: a single one directly, several concurrently."""
-        if len(calls) == 1 and self.on_error == "raise":
-            return [self.ledger.send(calls[0])]
         return self.ledger.send_many(
             calls, on_error=self.on_error, progress=self.progress, label=label
         )
@@ -80,16 +86,25 @@ class Fetcher:
         """Build the frame of all values; a value that can't be tabulated is a failure."""
         with suppress(DecodeError):
             return build([value for _, value in fetched])
-        valid = []
+
+        def check(subject: str, value: T) -> T:
+            with request_in_errors(f"{label} of {subject}"):
+                build([value])
+            return value
+
+        return build([value for _, value in self.convert(fetched, check)])
+
+    def convert(
+        self, fetched: Iterable[tuple[str, T]], convert: Callable[[str, T], R]
+    ) -> list[tuple[str, R]]:
+        """Convert the values of subjects; an error of `convert` is a failure."""
+        converted = []
         for subject, value in fetched:
             try:
-                with request_in_errors(f"{label} of {subject}"):
-                    build([value])
-            except DecodeError as error:
+                converted.append((subject, convert(subject, value)))
+            except LedgerError as error:
                 self.fail(subject, error)
-            else:
-                valid.append(value)
-        return build(valid)
+        return converted
 
     def warn_of_unknown(self, is_listed: Mapping[str, bool]) -> Collection[str]:
         """
@@ -120,8 +135,15 @@ class Fetcher:
 
     def result(self, frame: pd.DataFrame, source: str, **read_at: object) -> FrameResult:
         """Return the frame with its provenance, and the failures if they are collected."""
-        frame.attrs.update(provenance(self.ledger, source, **read_at))
+        frame.attrs.update(provenance(self.ledger, source, **(self.read_at | read_at)))
         return (frame, errors_frame(self.failures)) if self.on_error == "collect" else frame
+
+
+def open_fetcher(
+    *, on_error: OnError = "raise", progress: bool = True, ledger: Ledger | None = None
+) -> Fetcher:
+    """Build the fetcher of a verb from its options."""
+    return Fetcher(client.current(ledger), on_error, progress)
 
 
 @contextmanager

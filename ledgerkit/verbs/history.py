@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any, Unpack, overload
 
 import pandas as pd
 
-from ledgerkit import client, errors, validation
+from ledgerkit import errors, validation
 from ledgerkit.api import rest
 from ledgerkit.frames import accounts as account_frames
 from ledgerkit.frames.accounts import Reading, Row
-from ledgerkit.ledger import Ledger, OnError, refuse_reference
+from ledgerkit.ledger import refuse_reference
 from ledgerkit.verbs import readings, sampling
-from ledgerkit.verbs.declaring import Collecting, Raising, verb
-from ledgerkit.verbs.fetching import Fetcher, FrameResult
+from ledgerkit.verbs.declaring import Collecting, Raising, verb_of_many
+from ledgerkit.verbs.fetching import Fetcher, FrameResult, open_fetcher
 
 if TYPE_CHECKING:
     from ledgerkit.api.calls import Call
@@ -53,7 +53,7 @@ def history(
     pools: str | Iterable[str] | None = None,
     **options: Unpack[Collecting],
 ) -> tuple[pd.DataFrame, pd.DataFrame]: ...
-@verb
+@verb_of_many
 def history(
     account_id: str,
     start: object,
@@ -63,9 +63,7 @@ def history(
     views: str | Iterable[str] = ("accounts",),
     contracts: str | Iterable[str] | None = None,
     pools: str | Iterable[str] | None = None,
-    on_error: OnError = "raise",
-    progress: bool = True,
-    ledger: Ledger | None = None,
+    **options: Any,
 ) -> FrameResult:
     """
     Return the holdings of an account at points from `start` to `stop`, both included.
@@ -129,7 +127,7 @@ def history(
     2     180000033 2026-08-01 00:00:19.800+00:00  no_account                       <NA>
     3     180000050 2026-08-01 00:00:30.000+00:00          ok  2000000000000000000000000
     """
-    fetcher = Fetcher(client.current(ledger), on_error, progress)
+    fetcher = open_fetcher(**options)
     account_id = validation.account_id(account_id)
     view_names = check_views(views)
     contract_ids: dict[str, Sequence[str | None] | None] = {

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from ledgerkit import validation
 from ledgerkit.api import rpc
-from ledgerkit.errors import DecodeError, InvalidRequestError, LedgerError
+from ledgerkit.errors import DecodeError, InvalidRequestError
 from ledgerkit.tracing.amount_texts import INTENTS
 from ledgerkit.verbs import readings
 from ledgerkit.verbs.nft_pages import MAX_TOKENS
@@ -48,57 +48,50 @@ class IntentBalances:
         # a page is shorter than its limit only at the end.
         while open_ids:
             pages = self._pages(open_ids)
-            values = self._values({name: ids for name, ids in pages.items() if ids})
-            open_ids = [name for name in values if len(pages[name]) == PAGE]
+            read_ids = self._read_values({name: ids for name, ids in pages.items() if ids})
+            open_ids = [name for name in read_ids if len(pages[name]) == PAGE]
         for name, _ in self.fetcher.failures:
             self.balances[name].clear()  # some of the tokens would look like all of them
         return self.balances
 
     def _pages(self, account_ids: Sequence[str]) -> dict[str, list[str]]:
-        """Return the next token ids of accounts."""
         calls = {
             name: self._call("mt_tokens_for_owner", name, from_index=str(start), limit=PAGE)
             for name in account_ids
             for start in [len(self.balances[name])]
         }
-        pages = {}
-        for name, result in self.fetcher.fetch(calls, "tokens of intents"):
-            try:
-                tokens = rpc.result_json(result, list[dict[str, Any]], _TOKENS)
-                ids = [token.get("token_id") for token in tokens]
-                count = len(self.balances[name]) + len(ids)
-                if not all(isinstance(token_id, str) for token_id in ids):
-                    raise _decode_error(_TOKENS, "a token without a text token_id")
-                if len({*self.balances[name], *ids}) < count:
-                    raise _decode_error(_TOKENS, "a token twice")
-                if count > MAX_TOKENS:
-                    raise _decode_error(_TOKENS, f"more than {MAX_TOKENS} tokens")
-            except LedgerError as error:
-                self.fetcher.fail(name, error)
-            else:
-                pages[name] = ids
-        return pages
+        fetched = self.fetcher.fetch(calls, "tokens of intents")
+        return dict(self.fetcher.convert(fetched, self._new_ids))
 
-    def _values(self, pages: dict[str, list[str]]) -> list[str]:
+    def _new_ids(self, account_id: str, result: chain.CallResult) -> list[str]:
+        tokens = rpc.result_json(result, list[dict[str, Any]], _TOKENS)
+        ids: list[Any] = [token.get("token_id") for token in tokens]
+        count = len(self.balances[account_id]) + len(ids)
+        if not all(isinstance(token_id, str) for token_id in ids):
+            raise _decode_error(_TOKENS, "a token without a text token_id")
+        if len({*self.balances[account_id], *ids}) < count:
+            raise _decode_error(_TOKENS, "a token twice")
+        if count > MAX_TOKENS:
+            raise _decode_error(_TOKENS, f"more than {MAX_TOKENS} tokens")
+        return ids
+
+    def _read_values(self, pages: dict[str, list[str]]) -> list[str]:
         """Read the balances of token ids; return the accounts that were read."""
+
+        def add(name: str, result: chain.CallResult) -> None:
+            texts = rpc.result_json(result, list[str], _BALANCES)
+            amounts = [readings.integer(text, _BALANCES) for text in texts]
+            if len(amounts) != len(pages[name]):
+                sentence = f"{len(amounts)} balances of {len(pages[name])} tokens"
+                raise _decode_error(_BALANCES, sentence)
+            self.balances[name] |= zip(pages[name], amounts, strict=True)
+
         calls = {
             name: self._call("mt_batch_balance_of", name, token_ids=ids)
             for name, ids in pages.items()
         }
-        read_ids = []
-        for name, result in self.fetcher.fetch(calls, "balances of intents") if calls else ():
-            try:
-                texts = rpc.result_json(result, list[str], _BALANCES)
-                amounts = [readings.integer(text, _BALANCES) for text in texts]
-                if len(amounts) != len(pages[name]):
-                    sentence = f"{len(amounts)} balances of {len(pages[name])} tokens"
-                    raise _decode_error(_BALANCES, sentence)
-                self.balances[name] |= zip(pages[name], amounts, strict=True)
-            except LedgerError as error:
-                self.fetcher.fail(name, error)
-            else:
-                read_ids.append(name)
-        return read_ids
+        fetched = self.fetcher.fetch(calls, "balances of intents")
+        return [name for name, _ in self.fetcher.convert(fetched, add)]
 
     def _call(self, method_name: str, account_id: str, **args: Any) -> Call[chain.CallResult]:
         json_args = validation.json_args({"account_id": account_id, **args})

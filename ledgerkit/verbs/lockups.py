@@ -3,33 +3,32 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, NamedTuple, Unpack, cast, overload
 
-from ledgerkit import client, errors, validation
+from ledgerkit import errors, validation
 from ledgerkit.api import rest, rpc
 from ledgerkit.frames.build import build_frame
 from ledgerkit.frames.schemas import SCHEMAS
 from ledgerkit.frames.tokens import PoolRow
 from ledgerkit.verbs import readings
-from ledgerkit.verbs.declaring import Collecting, Raising, verb
-from ledgerkit.verbs.fetching import Fetcher, FrameResult, Ids
+from ledgerkit.verbs.declaring import Collecting, Raising, verb_of_many
+from ledgerkit.verbs.fetching import Fetcher, FrameResult, Ids, open_fetcher
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from ledgerkit.api.calls import Call, Response
     from ledgerkit.api.models import chain
-    from ledgerkit.ledger import Ledger, OnError
+    from ledgerkit.ledger import Ledger
     from ledgerkit.transport.networks import Network
     from ledgerkit.validation import BlockReference
 
 _FACTORY = "lockup.near"
 _DIGEST_BYTES = 20
 _MAX_TIME_NS = 2**63 - 1
-_POOL = "get_staking_pool_account_id"
 # The view methods by the column of their result, or by a name of what completes a column.
 # Source: near/core-contracts, `lockup/src/getters.rs`; houseofstake/house-of-stake-contracts,
 # `lockup-contract/src/getters.rs` and `venear.rs`.
@@ -84,12 +83,10 @@ def lockup_sources(network: Network) -> dict[str, str]:
 
 def unknown_lockups(ledger: Ledger) -> list[str] | None:
     """Return notes on the kinds of lockup contracts that are not known on a network, if any."""
-    kinds = (
-        []
-        if ledger.is_embedded
-        else [k for k in _METHODS if k not in lockup_sources(ledger.network)]
-    )
-    name = errors.cut(ledger.network.name)
+    if ledger.is_embedded:
+        return None
+    sources, name = lockup_sources(ledger.network), errors.cut(ledger.network.name)
+    kinds = [kind for kind in _METHODS if kind not in sources]
     return [
         f"lockup contracts of the kind {kind} are not known on {name}" for kind in kinds
     ] or None
@@ -111,7 +108,7 @@ def read_selections(
 
 
 def _selection_call(lockup_id: str, at: BlockReference) -> Call[Selection]:
-    call = rpc.call_function(lockup_id, _POOL, b"{}", at)
+    call = rpc.call_function(lockup_id, "get_staking_pool_account_id", b"{}", at)
 
     def read(response: Response) -> Selection:
         try:
@@ -161,8 +158,7 @@ def lockup_pools(
         elif not isinstance(selection, errors.NotRecordedError):
             fetcher.fail(owner_id, selection)
     # The indexer also lists pools of earlier selections, which may have kept a balance.
-    collector = Fetcher(fetcher.ledger, "collect", fetcher.progress)
-    responses = collector.send([rest.staking(name) for *_, name, _ in contracts], "lockups")
+    responses = fetcher.send([rest.staking(name) for *_, name, _ in contracts], "lockups")
     rows = []
     heights: dict[str, int | None]
     for (owner_id, source, _, pool_id), response in zip(contracts, responses, strict=True):
@@ -182,14 +178,8 @@ def lockups(account_ids: Ids, **options: Unpack[Raising]) -> pd.DataFrame: ...
 def lockups(
     account_ids: Ids, **options: Unpack[Collecting]
 ) -> tuple[pd.DataFrame, pd.DataFrame]: ...
-@verb
-def lockups(
-    account_ids: Ids,
-    *,
-    on_error: OnError = "raise",
-    progress: bool = True,
-    ledger: Ledger | None = None,
-) -> FrameResult:
+@verb_of_many
+def lockups(account_ids: Ids, **options: Any) -> FrameResult:
     """
     Return the lockup contracts of accounts: what is locked, vested, staked, and can be spent now.
 
@@ -229,14 +219,13 @@ def lockups(
     <BLANKLINE>
     2 rows; network: local
     """
-    fetcher = Fetcher(client.current(ledger), on_error, progress)
+    fetcher = open_fetcher(**options)
     account_ids = validation.account_ids(account_ids)
     network = fetcher.ledger.network
     if not lockup_sources(network):
         rule = "a network whose lockup contracts are known, such as mainnet"
         raise errors.InvalidRequestError.refuse("network", network.name, rule)
-    height, block_hash = fetcher.ledger.pin(validation.block_reference("final"))
-    at = validation.block_reference(block_hash)
+    at = fetcher.pin("final")
     owned = {
         f"{account_id} in {name}": {"account_id": account_id, "source": source, "lockup_id": name}
         for account_id in account_ids
@@ -251,9 +240,8 @@ def lockups(
     rows = _read_amounts(fetcher, rows, at)
     columns = {c.name: [row.get(c.name) for row in rows.values()] for c in SCHEMAS["lockups"]}
     frame = build_frame("lockups", columns)
-    source = "view methods of lockup contracts"
-    read_at = {"block_height": height, "block_hash": block_hash}
-    return fetcher.result(frame, source, **read_at, notes=unknown_lockups(fetcher.ledger))
+    notes = unknown_lockups(fetcher.ledger)
+    return fetcher.result(frame, "view methods of lockup contracts", notes=notes)
 
 
 def _read_amounts(
@@ -261,7 +249,9 @@ def _read_amounts(
 ) -> dict[str, dict[str, Any]]:
     """Add what the contracts return; one that could not be read is a failure, not a row."""
     calls = {
-        (subject, name): _call(row["lockup_id"], method, at, _DECODERS.get(name, readings.amount))
+        (subject, name): readings.value_call(
+            row["lockup_id"], method, at, _DECODERS.get(name, readings.amount)
+        )
         for subject, row in rows.items()
         for name, method in _METHODS[row["source"]].items()
         if row["status"] == "ok"
@@ -273,9 +263,9 @@ def _read_amounts(
         if isinstance(vesting, dict) and vesting["vesting"] == "VestingSchedule":
             # A contract takes the schedule as an argument, since it may be private.
             schedule = {name: str(vesting[column]) for name, column in _TIMES.items()}
-            args = validation.json_args({"vesting_schedule": schedule})
-            contract_id = rows[subject]["lockup_id"]
-            calls[subject, "unvested"] = _call(contract_id, "get_unvested_amount", at, args=args)
+            args, contract_id = {"vesting_schedule": schedule}, rows[subject]["lockup_id"]
+            call = readings.value_call(contract_id, "get_unvested_amount", at, args=args)
+            calls[subject, "unvested"] = call
     for subject, unvested in _read_results(fetcher, calls).items():
         results[subject] |= unvested
     completed = {}
@@ -293,31 +283,11 @@ def _read_results(
     fetcher: Fetcher, calls: Mapping[tuple[str, str], Call[Any]]
 ) -> dict[str, dict[str, Any]]:
     """Send calls; return their results, or errors, by subject and name."""
-    collector = Fetcher(fetcher.ledger, "collect", fetcher.progress)
     results: dict[str, dict[str, Any]] = defaultdict(dict)
-    sent = collector.send(list(calls.values()), "lockups")
+    sent = fetcher.send(list(calls.values()), "lockups")
     for (subject, name), result in zip(calls, sent, strict=True):
         results[subject][name] = result
     return results
-
-
-def _call(
-    lockup_id: str,
-    method: str,
-    at: BlockReference,
-    decode: Callable[[chain.CallResult, str], Any] = readings.amount,
-    args: bytes = b"{}",
-) -> Call[Any]:
-    """Build the call of a view method; None if it is missing, fails, or returns another type."""
-    call = rpc.call_function(lockup_id, method, args, at)
-
-    def read(response: Response) -> Any:
-        try:
-            return decode(call.read(response), call.request)
-        except (*readings.REFUSED, errors.DecodeError):
-            return None
-
-    return replace(cast("Call[Any]", call), read=read, keep=None)
 
 
 def _vesting(result: chain.CallResult, request: str) -> dict[str, Any]:

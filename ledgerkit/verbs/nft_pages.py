@@ -93,7 +93,6 @@ class NftPages:
     block: BlockReference
     listed: dict[str, dict[str | bytes, ListedToken]] = field(default_factory=dict)
     _notes: list[str] = field(default_factory=list)
-    read_at: tuple[int, str] | tuple[None, None] = (None, None)
     _types: tuple[type, type] = _ARGUMENT_TYPES[0]
     _by_end: set[str] = field(default_factory=set)  # accounts for which `limit` is an end index
 
@@ -104,8 +103,7 @@ class NftPages:
             return
         # The first page states its block, at which all others are read.
         pages = self._first_page(account_ids[0])
-        self.read_at = self._block_of(pages)
-        self.block = validation.block_reference(self.read_at[1])
+        self.block = self._block_of(pages)
         open_ids = [*self._add(pages), *account_ids[1:]]
         while open_ids:
             calls = {account_id: self._call(account_id) for account_id in open_ids}
@@ -144,22 +142,19 @@ class NftPages:
         self.fetcher.fail(account_id, failures[0])
         return []
 
-    def _block_of(self, pages: Sequence[tuple[str, chain.CallResult]]) -> tuple[int, str]:
-        """Return height and hash of the block of a page; without pages, read the block."""
+    def _block_of(self, pages: Sequence[tuple[str, chain.CallResult]]) -> BlockReference:
+        """Return the block of a page; without pages, read the block."""
         for _, page in pages:
             if page.block_height is not None and page.block_hash is not None:
-                return page.block_height, page.block_hash
-        return self.fetcher.ledger.pin(self.block)
+                at = {"block_height": page.block_height, "block_hash": page.block_hash}
+                self.fetcher.read_at.update(at)
+                return validation.block_reference(page.block_hash)
+        return self.fetcher.pin(self.block)
 
     def _add(self, pages: Sequence[tuple[str, chain.CallResult]]) -> list[str]:
         """Add the tokens of pages; return the accounts that may have more."""
         open_ids, ended_ids = [], []
-        for account_id, result in pages:
-            try:
-                has_new = self._add_page(account_id, result)
-            except errors.LedgerError as error:
-                self.fetcher.fail(account_id, error)
-                continue
+        for account_id, has_new in self.fetcher.convert(pages, self._add_page):
             if has_new:  # a short page is not the last one: contracts may cap their pages
                 open_ids.append(account_id)
             elif self._may_have_more(account_id):
@@ -184,14 +179,11 @@ class NftPages:
 
     def _check_supply(self, account_ids: Sequence[str]) -> list[str]:
         """Compare tokens with the supply; return accounts to read with `limit` as end index."""
-        calls = {}
-        for account_id in account_ids:
-            args = validation.json_args({"account_id": account_id})
-            call = rpc.call_function(self.contract_id, "nft_supply_for_owner", args, self.block)
-            calls[account_id] = readings.unless_refused(call)
+        call = partial(readings.value_call, self.contract_id, "nft_supply_for_owner", self.block)
+        calls = {name: call(args={"account_id": name}) for name in account_ids}
         open_ids = []
-        for account_id, result in self.fetcher.fetch(calls, "NFT supplies") if calls else ():
-            supply, count = _supply(result), len(self.listed[account_id])
+        for account_id, supply in self.fetcher.fetch(calls, "NFT supplies"):
+            count = len(self.listed[account_id])
             if supply is not None and count < supply and account_id not in self._by_end:
                 self._by_end.add(account_id)
                 open_ids.append(account_id)
@@ -208,13 +200,3 @@ def _refuses_types(error: errors.LedgerError) -> bool:
     # expected a string".
     message = error.panic_msg.lower() if isinstance(error, errors.ContractPanicError) else ""
     return "deserialize" in message or "invalid type" in message
-
-
-def _supply(result: chain.CallResult | None) -> int | None:
-    """Return the number of tokens in a result; None if the contract does not state it."""
-    if result is None:
-        return None
-    try:
-        return readings.amount(result, "nft_supply_for_owner")
-    except errors.DecodeError:
-        return None

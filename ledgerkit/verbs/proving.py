@@ -82,8 +82,8 @@ def prove(
             by_id[outcome_id].proved, by_id[outcome_id].note = "no", note
     for receipt_id, note in receipts_without_outcome(result, listed).items():
         rows.append(_Row(receipt_id, "receipt", note=note))
-    columns = {name: [getattr(row, name) for row in rows] for name in _Row.__slots__}
-    frame = build.build_frame("proof", columns, attrs=provenance(ledger, SOURCES[source]))
+    attrs = provenance(ledger, SOURCES[source])
+    frame = build.build_frame("proof", build.columns_of("proof", rows), attrs=attrs)
     return Proof(
         rows=frame,
         head_hash=str(anchored.head.block_hash),

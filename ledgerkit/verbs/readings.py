@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
@@ -11,6 +11,7 @@ from ledgerkit.api import rpc
 from ledgerkit.api.models import chain
 from ledgerkit.frames import amounts
 from ledgerkit.frames.accounts import Reading
+from ledgerkit.frames.tokens import Metadata, Position
 
 if TYPE_CHECKING:
     from ledgerkit.api.calls import Call, Response
@@ -85,19 +86,18 @@ def _balance_of(
 def stake_call(account_id: str, pool_id: str, at: BlockReference) -> Call[Reading]:
     def decode(result: chain.CallResult, request: str) -> Reading:
         position = staking_position(result, request)
-        return Reading(
-            "ok", staked=int(position.staked_balance), unstaked=int(position.unstaked_balance)
-        )
+        return Reading("ok", staked=position.staked, unstaked=position.unstaked)
 
     args = validation.json_args({"account_id": account_id})
     return _contract_call(rpc.call_function(pool_id, "get_account", args, at), decode, "not_a_pool")
 
 
-def staking_position(result: chain.CallResult, request: str) -> chain.StakingPosition:
+def staking_position(result: chain.CallResult, request: str) -> Position:
     """Decode the position of an account in a pool; raise `DecodeError` for another result."""
-    position: chain.StakingPosition = rpc.result_json(result, chain.StakingPosition, request)
-    _integers([position.staked_balance, position.unstaked_balance], request)
-    return position
+    position = rpc.result_json(result, chain.StakingPosition, request)
+    texts = position.staked_balance, position.unstaked_balance
+    staked, unstaked = _integers(texts, request)
+    return Position("ok", staked, unstaked, position.can_withdraw)
 
 
 def amount(result: chain.CallResult, request: str) -> int:
@@ -142,14 +142,51 @@ def _contract_call(
     return reading_call(call, read)
 
 
-def rate_call(contract_id: str, method: str, at: BlockReference) -> Call[chain.CallResult | None]:
-    """Build the call for the rate of a liquid staking token; None if there is no such method."""
-    return unless_refused(rpc.call_function(contract_id, method, b"{}", at))
-
-
 def reading_call(call: Call[Any], read: Callable[[Response], Reading]) -> Call[Reading]:
     """Build a call that returns a `Reading`, cached only if its status is ``ok``."""
     return replace(call, read=read, keep=lambda reading: reading.status == "ok")
+
+
+def value_call(
+    contract_id: str,
+    method: str,
+    at: BlockReference,
+    decode: Callable[[chain.CallResult, str], Any] = amount,
+    args: Mapping[str, Any] = {},
+) -> Call[Any]:
+    """Build the call of a view method; None if it is missing, fails, or returns another type."""
+    view = rpc.call_function(contract_id, method, validation.json_args(args), at)
+    call = unless_refused(view)
+
+    def read(response: Response) -> Any:
+        result = call.read(response)
+        try:
+            return None if result is None else decode(result, call.request)
+        except errors.DecodeError:
+            return None
+
+    keep = None if view.keep is None else (lambda value: value is not None)
+    return replace(cast("Call[Any]", call), read=read, keep=keep)
+
+
+def metadata_call(contract_id: str, at: BlockReference) -> Call[Metadata]:
+    """Build the call for a token's metadata, which seldom changes and is cached for that."""
+    call = rpc.call_function(contract_id, "ft_metadata", b"{}", at)
+
+    def read(response: Response) -> Metadata:
+        try:
+            metadata: Metadata = rpc.result_json(
+                call.read(response), chain.FtMetadata, call.request
+            )
+        except REFUSED:
+            return "missing"
+        except errors.DecodeError:
+            return "broken"
+        return metadata
+
+    kind = call.kind if at.pinned else "metadata"
+    typed_call = cast("Call[Metadata]", call)
+    return replace(typed_call, read=read, keep=lambda m: not isinstance(m, str), kind=kind)
 
 
 def unless_refused(call: Call[T]) -> Call[T | None]:

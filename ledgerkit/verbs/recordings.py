@@ -13,7 +13,7 @@ import msgspec
 from ledgerkit import client, json_decoding, validation
 from ledgerkit.api import matching
 from ledgerkit.api.models.chain import Envelope
-from ledgerkit.frames import build, schemas
+from ledgerkit.frames import build
 from ledgerkit.transport.recording_files import Record, RecordedExchange, RecordFile
 from ledgerkit.transport.replay import replayed_network
 
@@ -144,9 +144,7 @@ def read_recording(path: str | PathLike[str]) -> pd.DataFrame:
         "digest": source.digest.hex(),
         "torn_bytes": source.torn_bytes,
     }
-    names = [column.name for column in schemas.SCHEMAS["recording"]]
-    columns = {name: [row[name] for row in rows] for name in names}
-    return build.build_frame("recording", columns, attrs=attrs)
+    return build.of_rows("recording", rows, attrs)
 
 
 class _Chain(msgspec.Struct):

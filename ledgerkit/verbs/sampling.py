@@ -141,18 +141,10 @@ def _parse_offset(value: Any) -> Offset | None:
     """Parse a duration as pandas does ("6h", "MS", "2 days"); None if it is malformed."""
     if isinstance(value, str) and not value.strip("0123456789. "):
         return None  # pandas reads a bare number as nanoseconds
-    for candidate in (value, _parse_timedelta(value)):
+    for parse in (to_offset, lambda value: to_offset(pd.Timedelta(value))):
         with suppress(ValueError, TypeError, Warning):  # a FutureWarning may be raised
-            offset: Offset | None = to_offset(candidate)
-            if offset is not None:
-                return offset
-    return None
-
-
-def _parse_timedelta(value: Any) -> pd.Timedelta | None:
-    with suppress(ValueError, TypeError):
-        duration = pd.Timedelta(value)
-        return duration if isinstance(duration, pd.Timedelta) else None
+            offset: Offset = parse(value)
+            return offset
     return None
 
 

@@ -195,19 +195,11 @@ def _nft(response: rest_models.Collections | rest_models.Full) -> pd.DataFrame:
     return token_frames.nft([(response.account_id, entries)])
 
 
-def _block_reader(
-    of_block: Callable[[BlockDocument], pd.DataFrame],
-    of_shard: Callable[[Shard], pd.DataFrame],
-    otherwise: Reader,
-) -> Reader:
-    def read_body(body: bytes, kind: Kind | None) -> pd.DataFrame:
-        if kind is document_kinds.WHOLE_BLOCK:
-            return of_block(decode_document(body, _REQUEST))
-        if kind is document_kinds.SHARD:
-            return of_shard(decode_shard(body, _REQUEST))
-        return otherwise(body, kind)
-
-    return read_body
+def _block_document(body: bytes, kind: Kind | None) -> BlockDocument | Shard | None:
+    """Decode a whole block or one shard of it; None for any other document."""
+    if kind is document_kinds.WHOLE_BLOCK:
+        return decode_document(body, _REQUEST)
+    return decode_shard(body, _REQUEST) if kind is document_kinds.SHARD else None
 
 
 def _decode(body: bytes, kind: type[T]) -> T:
@@ -244,20 +236,36 @@ def _read_chunk(body: bytes) -> chain.Chunk:
 
 
 def _chunks(body: bytes, kind: Kind | None) -> pd.DataFrame:
-    if kind is document_kinds.BLOCK:
-        block = calls.read_saved(rpc.block(_FINAL), body)
-        return chain_frames.chunks(chain_frames.chunk_rows(block, []))
-    chunk = _read_chunk(body)
-    return chain_frames.chunks([(None, chunk.header, chunk)])
+    document = _block_document(body, kind)
+    if isinstance(document, BlockDocument):
+        rows = chain_frames.chunk_rows(document.block, document.chunks())
+    elif kind is document_kinds.BLOCK:
+        rows = chain_frames.chunk_rows(calls.read_saved(rpc.block(_FINAL), body), [])
+    else:
+        rows = [(height, chunk.header, chunk) for height, chunk in _new_chunks(body, document)]
+    return chain_frames.chunks(rows)
 
 
-def _shard_chunks(shard: Shard) -> list[tuple[int | None, chain.Chunk]]:
-    """Return the new chunk of a shard, if any, with the height of its block if known."""
-    return [(shard.block_height, shard.chunk.as_node_sends())] if shard.chunk is not None else []
+def _transactions(body: bytes, kind: Kind | None) -> pd.DataFrame:
+    return chain_frames.transactions(_new_chunks(body, _block_document(body, kind)))
 
 
-def _block_receipts(document: BlockDocument | Shard) -> pd.DataFrame:
-    """Build the receipts frame of the receipts that ran, in the document's order."""
+def _new_chunks(
+    body: bytes, document: BlockDocument | Shard | None
+) -> list[tuple[int | None, chain.Chunk]]:
+    """Return the new chunks of a document, with the height of its block if known."""
+    if document is None:
+        return [(None, _read_chunk(body))]
+    if isinstance(document, BlockDocument):
+        return [(document.block.header.height, chunk) for chunk in document.chunks()]
+    return [(document.block_height, document.chunk.as_node_sends())] if document.chunk else []
+
+
+def _receipts(body: bytes, kind: Kind | None) -> pd.DataFrame:
+    """Build the receipts frame; of a block document the receipts that ran, in its order."""
+    document = _block_document(body, kind)
+    if document is None:
+        return _trace(body).receipts
     forest = _forest(document)
     chunks = [shard.chunk for shard in _shards(document).values() if shard.chunk is not None]
     local_ids = {receipt_id for chunk in chunks for receipt_id in chunk.local_ids()}
@@ -276,8 +284,11 @@ def _block_receipts(document: BlockDocument | Shard) -> pd.DataFrame:
     return frame
 
 
-def _block_events(document: BlockDocument | Shard) -> pd.DataFrame:
-    """Build the events frame of the receipts that ran, in the document's order."""
+def _events(body: bytes, kind: Kind | None) -> pd.DataFrame:
+    """Build the events frame; of a block document those of the receipts that ran, in its order."""
+    document = _block_document(body, kind)
+    if document is None:
+        return _trace(body).events
     forest = _forest(document)
     columns = actions.event_columns(forest, actions.parse_events(forest))
     ordered = {**forest.columns, "order": forest.outcome_at}
@@ -325,27 +336,11 @@ _VIEWS: dict[str, Reader] = {
         lambda response: account_frames.keys([(None, response)]),
     ),
     "blocks": _blocks,
-    "chunks": _block_reader(
-        lambda document: chain_frames.chunks(
-            chain_frames.chunk_rows(document.block, document.chunks())
-        ),
-        lambda shard: chain_frames.chunks(
-            [(height, chunk.header, chunk) for height, chunk in _shard_chunks(shard)]
-        ),
-        _chunks,
-    ),
-    "transactions": _block_reader(
-        lambda document: chain_frames.transactions(
-            [(document.block.header.height, chunk) for chunk in document.chunks()]
-        ),
-        lambda shard: chain_frames.transactions(_shard_chunks(shard)),
-        lambda body, _: chain_frames.transactions([(None, _read_chunk(body))]),
-    ),
-    "receipts": _block_reader(
-        _block_receipts, _block_receipts, lambda body, _: _trace(body).receipts
-    ),
+    "chunks": _chunks,
+    "transactions": _transactions,
+    "receipts": _receipts,
     "edges": lambda body, _: _trace(body).edges,
-    "events": _block_reader(_block_events, _block_events, lambda body, _: _trace(body).events),
+    "events": _events,
     **{view: _table_of_block(view) for view in DOCUMENT_VIEWS},
     "state": _page_reader(rpc.view_state(_ANY_ID, b"", _FINAL), chain_frames.state),
     "changes": _rpc_reader(rpc.changes("", _FINAL, {}), chain_frames.changes),

@@ -7,7 +7,7 @@ The asynchronous generators yield lists of rows, and read their pages with a `Re
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import aclosing, closing
 from dataclasses import dataclass, replace
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
         TransferRow,
         Transfers,
     )
-    from ledgerkit.ledger import Ledger
     from ledgerkit.transport.session import Reader
     from ledgerkit.verbs.fetching import Fetcher
 
@@ -38,13 +37,6 @@ if TYPE_CHECKING:
 R = TypeVar("R")
 
 _MS = 1_000_000  # nanoseconds
-
-
-def rows(ledger: Ledger, pages: Pages[R]) -> Iterator[R]:
-    """Yield the rows of pages; each page is requested when its first row is needed."""
-    with closing(ledger.session.iterate(pages)) as lists:
-        for page in lists:
-            yield from page
 
 
 def collect(

@@ -3,27 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from contextlib import suppress
 from functools import partial
 from itertools import product
 from typing import TYPE_CHECKING, Any, Unpack, overload
 
-from ledgerkit import client, errors, json_decoding, user_warnings, validation
-from ledgerkit.api import rest, rpc
-from ledgerkit.api.models import chain
+from ledgerkit import client, errors, user_warnings, validation
+from ledgerkit.api import rest
 from ledgerkit.api.models import rest as rest_models
 from ledgerkit.frames import tokens as token_frames
 from ledgerkit.frames.tokens import PoolRow, Position, Stake
 from ledgerkit.units import U128_MAX
 from ledgerkit.verbs import intent_balances, readings
-from ledgerkit.verbs.declaring import Collecting, Raising, verb
-from ledgerkit.verbs.fetching import Fetcher, FrameResult, Ids, read_frame, sourced_frame
-from ledgerkit.verbs.intent_balances import IntentBalances
-from ledgerkit.verbs.lockups import (
-    lockup_ids,
-    lockup_pools,
-    lockup_sources,
+from ledgerkit.verbs.declaring import Collecting, Raising, verb, verb_of_many
+from ledgerkit.verbs.fetching import (
+    Fetcher,
+    FrameResult,
+    Ids,
+    open_fetcher,
+    read_frame,
+    sourced_frame,
 )
+from ledgerkit.verbs.intent_balances import IntentBalances
+from ledgerkit.verbs.lockups import lockup_ids, lockup_pools, lockup_sources
 from ledgerkit.verbs.nft_pages import NftPages
 
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
 
     from ledgerkit.api.calls import Call
     from ledgerkit.frames.accounts import Reading
-    from ledgerkit.ledger import Ledger, OnError
+    from ledgerkit.ledger import Ledger
     from ledgerkit.validation import BlockReference
 
 _PAGE = 50
@@ -60,7 +61,7 @@ def ft(
     intents: bool = False,
     **options: Unpack[Collecting],
 ) -> tuple[pd.DataFrame, pd.DataFrame]: ...
-@verb
+@verb_of_many
 def ft(
     account_ids: Ids,
     *,
@@ -68,9 +69,7 @@ def ft(
     at: object = None,
     metadata: bool = False,
     intents: bool = False,
-    on_error: OnError = "raise",
-    progress: bool = True,
-    ledger: Ledger | None = None,
+    **options: Any,
 ) -> FrameResult:
     """
     Return the fungible-token balances of accounts.
@@ -134,14 +133,14 @@ def ft(
     0   uma.near   gold.near  11349750000
     1  dave.near   gold.near    311000000
     """
-    fetcher = Fetcher(client.current(ledger), on_error, progress)
+    fetcher = open_fetcher(**options)
     account_ids = validation.account_ids(account_ids)
     block = validation.block_reference(at)
     has_metadata = validation.flag(metadata, "metadata")
-    inside, read_at = dict[str, dict[str, int]](), dict[str, object]()
+    inside: dict[str, dict[str, int]] = {}
     if validation.flag(intents, "intents"):
         intent_balances.check_network(fetcher)
-        block, read_at = _pin(fetcher.ledger, block)
+        block = fetcher.pin(block)
         inside = IntentBalances(fetcher, block).read(account_ids)
     if contracts is None:
         fetched = fetcher.fetch({name: rest.ft(name) for name in account_ids}, "tokens")
@@ -160,10 +159,8 @@ def ft(
             source = f"{source}; {_BALANCE_SOURCE}"
     else:
         pairs = list(product(account_ids, validation.account_ids(contracts, "contracts")))
-        frame, source = (
-            _read_balances_at(fetcher, pairs, readings.token_amount_call, block),
-            _BALANCE_SOURCE,
-        )
+        frame = _read_balances_at(fetcher, pairs, readings.token_amount_call, block)
+        source = _BALANCE_SOURCE
         holders = [*frame["account_id"][frame["balance"] > 0], *filter(inside.get, inside)]
         fetcher.warn_of_unknown(
             dict.fromkeys(frame["account_id"], False) | dict.fromkeys(holders, True)
@@ -171,7 +168,6 @@ def ft(
     if intents:
         chosen = None if contracts is None else validation.account_ids(contracts, "contracts")
         frame = token_frames.ft_intents(frame, inside, chosen)
-        frame.attrs.update(read_at)
         source = f"{source}; {intent_balances.SOURCE}"
     if has_metadata:
         facts = _read_facts(fetcher, frame["contract_id"].dropna().unique().tolist())
@@ -185,7 +181,7 @@ def _read_balances_at(
     build_call: Callable[[str, str, BlockReference], Call[int] | Call[Reading]],
     at: BlockReference,
 ) -> pd.DataFrame:
-    block, read_at = _pin(fetcher.ledger, at)
+    block = fetcher.pin(at)
     subjects = {
         f"{account_id} in {contract_id}": (account_id, contract_id)
         for account_id, contract_id in pairs
@@ -200,16 +196,7 @@ def _read_balances_at(
         else (*subjects[subject], value.balance, value.status)
         for subject, value in fetched
     ]
-    frame = token_frames.ft_at(rows)
-    frame.attrs.update(read_at)
-    return frame
-
-
-def _pin(ledger: Ledger, at: BlockReference) -> tuple[BlockReference, dict[str, object]]:
-    """Resolve a block reference to a hash; return it, and the block's entries of provenance."""
-    height, block_hash = ledger.pin(at)
-    read_at: dict[str, object] = {"block_height": height, "block_hash": block_hash}
-    return validation.block_reference(block_hash), read_at
+    return token_frames.ft_at(rows)
 
 
 @overload
@@ -220,15 +207,8 @@ def token_metadata(
 def token_metadata(
     contract_ids: Ids, *, at: object = None, **options: Unpack[Collecting]
 ) -> tuple[pd.DataFrame, pd.DataFrame]: ...
-@verb
-def token_metadata(
-    contract_ids: Ids,
-    *,
-    at: object = None,
-    on_error: OnError = "raise",
-    progress: bool = True,
-    ledger: Ledger | None = None,
-) -> FrameResult:
+@verb_of_many
+def token_metadata(contract_ids: Ids, *, at: object = None, **options: Any) -> FrameResult:
     """
     Return the metadata of fungible tokens, as their contracts state it.
 
@@ -266,13 +246,14 @@ def token_metadata(
     1   wrap.near  ft-1.0.0  Wrapped NEAR fungible token  wNEAR        24       ok
     2   dave.near       NaN                          NaN    NaN      <NA>  missing
     """
-    fetcher = Fetcher(client.current(ledger), on_error, progress)
+    fetcher = open_fetcher(**options)
     contract_ids = validation.account_ids(contract_ids, "contract_ids")
     block = validation.block_reference(at)
-    block, read_at = (block, {}) if at is None else _pin(fetcher.ledger, block)
+    if at is not None:
+        block = fetcher.pin(block)
     metadata = _read_metadata(fetcher, contract_ids, block)
     read = {name: value for name, value in metadata.items() if value != "unread"}
-    return fetcher.result(token_frames.token_metadata(read), "view call ft_metadata", **read_at)
+    return fetcher.result(token_frames.token_metadata(read), "view call ft_metadata")
 
 
 def read_token_facts(
@@ -295,18 +276,9 @@ def _read_metadata(
     fetcher: Fetcher, contract_ids: Sequence[str], at: BlockReference
 ) -> dict[str, token_frames.Metadata]:
     """Read the metadata of tokens, or the reason that there is none; add failures."""
-    calls = {c: rpc.call_function(c, "ft_metadata", b"{}", at, keep=True) for c in contract_ids}
-    collector = Fetcher(fetcher.ledger, "collect", fetcher.progress)
-    metadata = {c: _decode_metadata(result) for c, result in collector.fetch(calls, "metadata")}
-    for contract_id, error in collector.failures:
-        if isinstance(error, readings.REFUSED):
-            metadata[contract_id] = "missing"
-        elif isinstance(error, errors.DecodeError):
-            metadata[contract_id] = "broken"
-        else:
-            metadata[contract_id] = "unread"
-            fetcher.fail(contract_id, error)
-    return {contract_id: metadata[contract_id] for contract_id in contract_ids}
+    calls = {contract_id: readings.metadata_call(contract_id, at) for contract_id in contract_ids}
+    unread: dict[str, token_frames.Metadata] = dict.fromkeys(contract_ids, "unread")
+    return unread | dict(fetcher.fetch(calls, "metadata"))
 
 
 def known_tokens(ledger: Ledger) -> dict[str, token_frames.TokenFacts]:
@@ -314,25 +286,12 @@ def known_tokens(ledger: Ledger) -> dict[str, token_frames.TokenFacts]:
     return ledger.memo("tokens", dict)
 
 
-def _decode_metadata(result: chain.CallResult) -> token_frames.Metadata:
-    try:
-        return json_decoding.decode(rpc.result_bytes(result, "ft_metadata"), chain.FtMetadata)
-    except (ValueError, errors.DecodeError):
-        return "broken"
-
-
 @overload
 def nft(account_ids: Ids, **options: Unpack[Raising]) -> pd.DataFrame: ...
 @overload
 def nft(account_ids: Ids, **options: Unpack[Collecting]) -> tuple[pd.DataFrame, pd.DataFrame]: ...
-@verb
-def nft(
-    account_ids: Ids,
-    *,
-    on_error: OnError = "raise",
-    progress: bool = True,
-    ledger: Ledger | None = None,
-) -> FrameResult:
+@verb_of_many
+def nft(account_ids: Ids, **options: Any) -> FrameResult:
     """
     Return the NFT collections of accounts.
 
@@ -356,7 +315,7 @@ def nft(
     1  alice.near  tickets.grace.near
     2    uma.near   stamps.grace.near
     """
-    fetcher = Fetcher(client.current(ledger), on_error, progress)
+    fetcher = open_fetcher(**options)
     calls = {name: rest.nft(name) for name in validation.account_ids(account_ids)}
     fetched = fetcher.fetch(calls, "NFTs")
     fetcher.warn_of_unknown({name: bool(response.tokens) for name, response in fetched})
@@ -386,16 +345,9 @@ def nft_tokens(
     page: int = _PAGE,
     **options: Unpack[Collecting],
 ) -> tuple[pd.DataFrame, pd.DataFrame]: ...
-@verb
+@verb_of_many
 def nft_tokens(
-    account_ids: Ids,
-    contract_id: str,
-    *,
-    at: object = None,
-    page: int = _PAGE,
-    on_error: OnError = "raise",
-    progress: bool = True,
-    ledger: Ledger | None = None,
+    account_ids: Ids, contract_id: str, *, at: object = None, page: int = _PAGE, **options: Any
 ) -> FrameResult:
     """
     Return the NFTs of one collection that accounts own.
@@ -436,7 +388,7 @@ def nft_tokens(
     1      205    uma.near  Lighthouse at dawn      1
     2      204    uma.near         Night ferry      1
     """
-    fetcher = Fetcher(client.current(ledger), on_error, progress)
+    fetcher = open_fetcher(**options)
     contract_id = validation.account_id(contract_id, "contract_id")
     page = validation.integer(page, "page", least=1, most=_MAX_PAGE)
     account_ids = validation.account_ids(account_ids)
@@ -449,14 +401,8 @@ def nft_tokens(
     notes = pages.notes(read_ids)
     for note in notes:
         user_warnings.warn(note)
-    height, block_hash = pages.read_at
-    return fetcher.result(
-        token_frames.nft_tokens(contract_id, rows),
-        "view call nft_tokens_for_owner",
-        block_height=height,
-        block_hash=block_hash,
-        notes=notes or None,
-    )
+    frame = token_frames.nft_tokens(contract_id, rows)
+    return fetcher.result(frame, "view call nft_tokens_for_owner", notes=notes or None)
 
 
 @overload
@@ -475,15 +421,9 @@ def staking(
     pools: Iterable[str] = (),
     **options: Unpack[Collecting],
 ) -> tuple[pd.DataFrame, pd.DataFrame]: ...
-@verb
+@verb_of_many
 def staking(
-    account_ids: Ids,
-    *,
-    positions: bool = False,
-    pools: Iterable[str] = (),
-    on_error: OnError = "raise",
-    progress: bool = True,
-    ledger: Ledger | None = None,
+    account_ids: Ids, *, positions: bool = False, pools: Iterable[str] = (), **options: Any
 ) -> FrameResult:
     """
     Return the staking pools of accounts, or all that they stake in any way.
@@ -533,7 +473,7 @@ def staking(
     3    bob.near  north.poolv1.near  250000000000000000123456789
     4    bob.near  south.poolv1.near   25000000000000000123456789
     """
-    fetcher = Fetcher(client.current(ledger), on_error, progress)
+    fetcher = open_fetcher(**options)
     account_ids = validation.account_ids(account_ids)
     extra_pools = validation.account_id_list(pools, "pools")
     has_positions = validation.flag(positions, "positions") or bool(extra_pools)
@@ -613,50 +553,33 @@ def _read_rates(
     """Read the rates of liquid staking tokens; None if the contract states none."""
     final = validation.block_reference("final")
     requests = [(name, method) for name in contract_ids for method in readings.RATE_METHODS]
-    calls: list[Call[Any]] = [readings.rate_call(*request, final) for request in requests]
+    calls = [readings.value_call(*request, final) for request in requests]
     rates: dict[str, int | errors.LedgerError | None] = dict.fromkeys(contract_ids)
-    for (name, _), result in zip(requests, fetcher.send(calls, "rates"), strict=True):
-        if isinstance(result, errors.LedgerError):
-            rates[name] = result
-        elif result is not None and rates[name] is None:
-            with suppress(errors.DecodeError):
-                rates[name] = readings.amount(result, f"the rate of {name}")
+    for (name, _), rate in zip(requests, fetcher.send(calls, "rates"), strict=True):
+        if isinstance(rate, errors.LedgerError) or rates[name] is None:
+            rates[name] = rate
     return rates
 
 
 def _read_stakes(fetcher: Fetcher, rows: Sequence[PoolRow]) -> list[Stake]:
     """Read the position in each pool; a pool that could not be read is a failure, not a row."""
     network, final = fetcher.ledger.network, validation.block_reference("final")
-    requests = []
+    calls = []
     for row in rows:
-        account_id = row.account_id or ""
-        staker_id = lockup_ids(network, account_id).get(row.source, account_id)
-        args = validation.json_args({"account_id": staker_id})
-        requests.append(rpc.call_function(row.pool_id, "get_account", args, final))
-    collector = Fetcher(fetcher.ledger, "collect", fetcher.progress)
-    results: list[Any] = collector.send(requests, "positions")
+        owner_id = row.account_id or ""
+        staker_id = lockup_ids(network, owner_id).get(row.source, owner_id)
+        args = {"account_id": staker_id}
+        call = readings.value_call(
+            row.pool_id, "get_account", final, readings.staking_position, args
+        )
+        calls.append(call)
     stakes = []
-    for row, result in zip(rows, results, strict=True):
-        position = _position(result, row.pool_id)
-        if isinstance(position, Position):
-            stakes.append(Stake(row, position))
-        else:
+    for row, position in zip(rows, fetcher.send(calls, "positions"), strict=True):
+        if isinstance(position, errors.LedgerError):
             fetcher.fail(f"{row.account_id} in {row.pool_id}", position)
+        else:
+            stakes.append(Stake(row, position or Position("not_a_pool")))
     return stakes
-
-
-def _position(result: Any, pool_id: str) -> Any:
-    """Return the position in a pool's result, with the status ``not_a_pool``, or the error."""
-    if isinstance(result, readings.REFUSED):
-        return Position("not_a_pool")
-    if not isinstance(result, chain.CallResult):
-        return result
-    try:
-        decoded = readings.staking_position(result, f"get_account of {pool_id}")
-    except errors.DecodeError:
-        return Position("not_a_pool")
-    staked, unstaked = int(decoded.staked_balance), int(decoded.unstaked_balance)
-    return Position("ok", staked, unstaked, decoded.can_withdraw)
 
 
 @overload
@@ -677,16 +600,14 @@ def exposure(
     lockups: bool = False,
     **options: Unpack[Collecting],
 ) -> tuple[pd.DataFrame, pd.DataFrame]: ...
-@verb
+@verb_of_many
 def exposure(
     account_ids: Ids,
     *,
     liquid_tokens: Iterable[str] | None = None,
     nonzero: bool = False,
     lockups: bool = False,
-    on_error: OnError = "raise",
-    progress: bool = True,
-    ledger: Ledger | None = None,
+    **options: Any,
 ) -> FrameResult:
     """
     Classify accounts by their exposure to staking: direct, liquid, both or none visible.
@@ -732,7 +653,7 @@ def exposure(
     2  carol.near                  liquid_only         0         1
     3   dave.near  no_visible_staking_position         0         0
     """
-    fetcher = Fetcher(client.current(ledger), on_error, progress)
+    fetcher = open_fetcher(**options)
     account_ids = validation.account_ids(account_ids)
     liquid_ids = resolve_liquid_tokens(fetcher.ledger, liquid_tokens)
     validation.flag(nonzero, "nonzero")
@@ -852,9 +773,5 @@ def read_holders(contract_id: str, ledger: Ledger) -> tuple[pd.DataFrame, token_
 def _read_metadata_and_supply(contract_id: str, ledger: Ledger) -> token_frames.Token:
     facts = _read_facts(Fetcher(ledger, progress=False), [contract_id])[contract_id]
     final = validation.block_reference("final")
-    call = rpc.call_function(contract_id, "ft_total_supply", b"{}", final)
-    try:
-        supply = readings.amount(ledger.send(call), call.request)
-    except (*readings.REFUSED, errors.DecodeError):
-        supply = None
+    supply = ledger.send(readings.value_call(contract_id, "ft_total_supply", final))
     return token_frames.Token(facts, supply)

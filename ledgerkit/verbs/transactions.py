@@ -29,8 +29,8 @@ from ledgerkit.errors import (
 from ledgerkit.tracing.trace import Trace
 from ledgerkit.tracing.traces import Traces
 from ledgerkit.verbs.blocks import transactions
-from ledgerkit.verbs.declaring import verb
-from ledgerkit.verbs.fetching import Fetcher, errors_frame, provenance
+from ledgerkit.verbs.declaring import verb, verb_of_many
+from ledgerkit.verbs.fetching import Fetcher, errors_frame, open_fetcher, provenance
 from ledgerkit.verbs.proving import check_anchor, prove
 from ledgerkit.verbs.trace_reading import TransactionRef, build_traces, read_results, source_of
 
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
     from ledgerkit.api.models.chain import BlockHeader
     from ledgerkit.api.models.transactions import ExecutionOutcome, TransactionResponse
-    from ledgerkit.ledger import Ledger, OnError
+    from ledgerkit.ledger import Ledger
     from ledgerkit.tracing.proof import Proof
     from ledgerkit.verbs.declaring import Collecting, Raising
 
@@ -213,15 +213,9 @@ def traces(
     blocks: bool = True,
     **options: Unpack[Collecting],
 ) -> tuple[Traces, pd.DataFrame]: ...
-@verb
+@verb_of_many
 def traces(
-    tx_hashes: Keys,
-    *,
-    wait_until: str = "FINAL",
-    blocks: bool = True,
-    on_error: OnError = "raise",
-    progress: bool = True,
-    ledger: Ledger | None = None,
+    tx_hashes: Keys, *, wait_until: str = "FINAL", blocks: bool = True, **options: Any
 ) -> Traces | tuple[Traces, pd.DataFrame]:
     """
     Return the traces of several transactions, with the frames of all of them combined.
@@ -272,7 +266,7 @@ def traces(
     checked = list(dict.fromkeys(map(_check_item, validation.elements(tx_hashes))))
     level = _check_level(wait_until)
     validation.flag(blocks, "blocks")
-    fetcher = Fetcher(client.current(ledger), on_error, progress)
+    fetcher = open_fetcher(**options)
     return _read_traces(fetcher, checked, level, blocks=blocks)
 
 
@@ -329,16 +323,14 @@ def trace_block(
     blocks: bool = True,
     **options: Unpack[Collecting],
 ) -> tuple[Traces, pd.DataFrame]: ...
-@verb
+@verb_of_many
 def trace_block(
     at: object = "final",
     *,
     source: Literal["rpc", "documents", "indexer_rpc"] = "rpc",
     wait_until: str = "FINAL",
     blocks: bool = True,
-    on_error: OnError = "raise",
-    progress: bool = True,
-    ledger: Ledger | None = None,
+    **options: Any,
 ) -> Traces | tuple[Traces, pd.DataFrame]:
     """
     Return the traces of all transactions that a block includes, with their frames combined.
@@ -394,11 +386,11 @@ def trace_block(
     """
     _check_level(wait_until)
     validation.flag(blocks, "blocks")
-    fetcher = Fetcher(client.current(ledger), on_error, progress)
+    fetcher = open_fetcher(**options)
     if validation.one_of(source, "source", validation.BLOCK_SOURCES) != "rpc":
         traces_read = _document_traces(fetcher, at, source, blocks=blocks)
-        return (traces_read, errors_frame([])) if on_error == "collect" else traces_read
-    included = transactions(at, progress=progress, ledger=ledger)
+        return (traces_read, errors_frame([])) if fetcher.on_error == "collect" else traces_read
+    included = transactions(at, progress=fetcher.progress, ledger=fetcher.ledger)
     is_signed = included["kind"] == "signed"  # other items have no sender, and no trace
     pairs = included[is_signed][["tx_hash", "signer_id"]].itertuples(index=False, name=None)
     notes = _notes_on_unsigned_items(included[~is_signed]["tx_hash"])

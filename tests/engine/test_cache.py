@@ -34,6 +34,7 @@ from ledgerkit.errors import (
 )
 from ledgerkit.frames import schemas
 from ledgerkit.transport import disk_cache
+from ledgerkit.verbs import readings
 from tests.loopback import Reply, Server, as_json, failure, result, serve
 
 if TYPE_CHECKING:
@@ -173,7 +174,7 @@ KEPT: dict[str, Call[Any]] = {
     "account": rpc.view_account("a.near", AT),
     "code": rpc.view_code("a.near", AT),
     "view": rpc.call_function("a.near", "get", b"{}", AT),
-    "metadata": rpc.call_function("a.near", "ft_metadata", b"{}", FINAL, keep=True),
+    "metadata": readings.metadata_call("a.near", FINAL),
 }
 NOT_KEPT: dict[str, Call[Any]] = {
     "block by finality": rpc.block(FINAL),
