@@ -195,67 +195,12 @@ class Task:
             return commit
 
 
-class LocalEngine:
-    """The engine of this process; `DaskEngine` has the same methods."""
-
-    write = staticmethod(part_writer.write)
-    retry = staticmethod(resuming.retry_parts)
-
-
-class DaskEngine:
-    """An engine that reads and writes with a cluster, given its `dask.distributed.Client`."""
-
-    def __init__(self, cluster: Any) -> None:
-        self._cluster = cluster
-
-    def write(
-        self, job: Job, ledger: Ledger, subjects: Iterable[Subject], done: Callable[[int], object]
-    ) -> Iterator[Commit]:
-        """
-        Read subjects and store them, a part for each task, as `part_writer.write` does.
-
-        All workers together keep to the rate of the ledger. Subjects are read only as fast
-        as tasks are submitted. Raises `LedgerError` if a worker raised it, or the cluster lost
-        the same part several times.
-        """
-        run = self._run(job, ledger)
-        parts = _split(subjects, job.part_s, run.part_size)
-        works = (PartWork(part[0].position, len(part), part) for part in parts)
-        yield from run.execute(works, done)
-
-    def retry(
-        self,
-        job: Job,
-        ledger: Ledger,
-        commits: Sequence[Commit],
-        kinds: Sequence[str],
-        done: Callable[[int], object],
-    ) -> Iterator[Commit]:
-        """Request the subjects of some kinds in stored parts again, as `write` does."""
-        if commits:
-            works = (
-                PartWork(
-                    commit.start,
-                    manifests.count([commit], kinds),
-                    retried=commit,
-                    kinds=tuple(kinds),
-                )
-                for commit in commits
-            )
-            yield from self._run(job, ledger).execute(works, done)
-
-    def _run(self, job: Job, ledger: Ledger) -> _DaskRun:
-        if isinstance(job.folder, LocalFolder):
-            job = replace(job, folder=LocalFolder(job.folder.path.absolute()))
-        run = _DaskRun(self._cluster, job, ledger)
-        run.check_workers()
-        return run
-
-
-class _DaskRun:
-    """The tasks of a run: active tasks, and lost work to submit again."""
+class DaskRun:
+    """The tasks of a run on a cluster: active tasks, and lost work to submit again."""
 
     def __init__(self, cluster: Any, job: Job, ledger: Ledger) -> None:
+        if isinstance(job.folder, LocalFolder):
+            job = replace(job, folder=LocalFolder(job.folder.path.absolute()))
         self._cluster, self._job, self._description = cluster, job, ledger.description()
         settings = self._description.settings
         rate = ledger.session.ready().settings.lowest_limit(job.reader.surfaces).sustained_rate
@@ -265,6 +210,35 @@ class _DaskRun:
         self._lost: deque[PartWork] = deque()
         self._n_losses: Counter[int] = Counter()
         self._workers_seen_at = time.monotonic()
+
+    def write(
+        self, subjects: Iterable[Subject], done: Callable[[int], object]
+    ) -> Iterator[Commit]:
+        """
+        Read subjects and store them, a part for each task, as `part_writer.write` does.
+
+        All workers together keep to the rate of the ledger. Subjects are read only as fast
+        as tasks are submitted. Raises `LedgerError` if a worker raised it, or the cluster lost
+        the same part several times.
+        """
+        self.check_workers()
+        parts = _split(subjects, self._job.part_s, self.part_size)
+        works = (PartWork(part[0].position, len(part), part) for part in parts)
+        yield from self.execute(works, done)
+
+    def retry(
+        self, commits: Sequence[Commit], kinds: Sequence[str], done: Callable[[int], object]
+    ) -> Iterator[Commit]:
+        """Request the subjects of some kinds in stored parts again, as `write` does."""
+        works = [
+            PartWork(
+                commit.start, manifests.count([commit], kinds), retried=commit, kinds=tuple(kinds)
+            )
+            for commit in commits
+        ]
+        if works:
+            self.check_workers()
+            yield from self.execute(iter(works), done)
 
     def part_size(self) -> int:
         return self._limits.part_size(self._job, self._count_workers())
@@ -420,19 +394,16 @@ def _dask_errors() -> Iterator[None]:
         raise TransportError(sentence, remedy=_WORKERS_DIE) from error
 
 
-Engine = LocalEngine | DaskEngine
-
-
-def choose(engine: Any, workers: int | None, ledger: Ledger) -> AbstractContextManager[Engine]:
+def choose(engine: Any, workers: int | None, ledger: Ledger) -> AbstractContextManager[Any]:
     """
-    Return the engine for the arguments `engine` and `workers`.
+    Return the cluster for the arguments `engine` and `workers`, or None for this process.
 
     Workers of this machine start when the context is entered, and end with it. Raises
     `InvalidRequestError` if the engine is not an open client, or if workers in other processes
     cannot use the ledger.
     """
     if engine == "local" and workers is None:
-        return nullcontext(LocalEngine())
+        return nullcontext()
     if workers is None:
         _check_client(engine)
     elif engine != "local":
@@ -441,7 +412,7 @@ def choose(engine: Any, workers: int | None, ledger: Ledger) -> AbstractContextM
     else:
         validation.integer(workers, "workers", least=1, most=_MAX_WORKERS)
     ledger.description()  # raises if other processes cannot use it
-    return nullcontext(DaskEngine(engine)) if workers is None else _local_engine(workers)
+    return nullcontext(engine) if workers is None else _local_cluster(workers)
 
 
 def _check_client(client: Any) -> None:
@@ -454,7 +425,7 @@ def _check_client(client: Any) -> None:
 
 
 @contextmanager
-def _local_engine(workers: int) -> Iterator[DaskEngine]:
+def _local_cluster(workers: int) -> Iterator[Any]:
     """Start worker processes on this machine; raise `InvalidRequestError` if they do not start."""
     distributed = require("distributed", "dask", "Collecting with several processes")
     options = {
@@ -472,7 +443,7 @@ def _local_engine(workers: int) -> Iterator[DaskEngine]:
             value=workers,
         ) from error
     with cluster, distributed.Client(cluster) as connected:
-        yield DaskEngine(connected)
+        yield connected
 
 
 # Source: https://docs.python.org/3/library/multiprocessing.html#the-spawn-and-forkserver-start-methods

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import sys
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypedDict
+from functools import partial
+from typing import TYPE_CHECKING, Any, Literal, TypedDict
 
 from ledgerkit import progress, user_warnings, validation
-from ledgerkit.collecting import dask_engine, manifests, resuming, storage
+from ledgerkit.collecting import dask_engine, manifests, part_writer, resuming, storage
 from ledgerkit.collecting.collection import Collection
 from ledgerkit.collecting.manifests import FAILED, WAITING, Commit, Manifest
 from ledgerkit.collecting.part_writer import PART_SIZE, Job
@@ -20,7 +21,6 @@ from ledgerkit.units import count_text
 
 if TYPE_CHECKING:
     from ledgerkit.collecting.account_sources import Subject
-    from ledgerkit.collecting.dask_engine import Engine
     from ledgerkit.collecting.outcomes import SubjectReader
     from ledgerkit.collecting.storage import Folder
     from ledgerkit.ledger import Ledger
@@ -69,15 +69,6 @@ class Options:
     def kinds(self) -> tuple[str, ...]:
         """The kinds of stored subjects that are requested again."""
         return (WAITING, FAILED) if self.retry_failed else (WAITING,)
-
-
-class _OpenedRun(NamedTuple):
-    """A run that is ready to start."""
-
-    job: Job
-    manifest: Manifest
-    ledger: Ledger
-    engine: AbstractContextManager[Engine]
 
 
 class Run(ABC):
@@ -133,11 +124,11 @@ class Run(ABC):
 
     def execute(self, ledger: Ledger, out: object, options: Options) -> Collection:
         with (
-            self._opened(ledger, out, options) as (job, manifest, paced, opening),
-            opening as engine,
+            self._opened(ledger, out, options) as (job, manifest, paced, connecting),
+            connecting as cluster,
             manifests.writing(job.folder, manifest) as stored,
         ):
-            self._fill(job, paced, engine, stored, options)
+            self._fill(job, paced, cluster, stored, options)
         _warn_of_failures(job)
         return Collection(job.folder)
 
@@ -166,12 +157,14 @@ class Run(ABC):
         return plan
 
     @contextmanager
-    def _opened(self, ledger: Ledger, out: object, options: Options) -> Iterator[_OpenedRun]:
-        """Check all arguments, and find the subjects."""
+    def _opened(
+        self, ledger: Ledger, out: object, options: Options
+    ) -> Iterator[tuple[Job, Manifest, Ledger, AbstractContextManager[Any]]]:
+        """Check all arguments, and find the subjects; yield the cluster last, not yet started."""
         validation.integer(options.part_size, "part_size", least=1, most=manifests.MAX_PART_SIZE)
         for name in ("resume", "retry_failed", "progress"):
             validation.flag(getattr(options, name), name)
-        engine = dask_engine.choose(options.engine, self.workers, ledger)
+        connecting = dask_engine.choose(options.engine, self.workers, ledger)
         if out is None:
             raise InvalidRequestError.required("out", "the folder to write to")
         folder = storage.folder(out)
@@ -184,17 +177,20 @@ class Run(ABC):
                 )
                 raise InvalidRequestError(msg, field="out", value=str(folder))
             job = Job(folder, self.open(paced, manifest), options.part_size)
-            yield _OpenedRun(job, manifest, paced, engine)
+            yield job, manifest, paced, connecting
 
     def _fill(
-        self,
-        job: Job,
-        ledger: Ledger,
-        engine: Engine,
-        stored: Sequence[Commit],
-        options: Options,
+        self, job: Job, ledger: Ledger, cluster: Any, stored: Sequence[Commit], options: Options
     ) -> None:
         """Read the remaining subjects, and again waiting subjects and, on request, failed ones."""
+        write: Callable[..., Iterator[Commit]]
+        retry: Callable[..., Iterator[Commit]]
+        if cluster is None:
+            write = partial(part_writer.write, job, ledger)
+            retry = partial(resuming.retry_parts, job, ledger)
+        else:
+            run = dask_engine.DaskRun(cluster, job, ledger)
+            write, retry = run.write, run.retry
         kinds = options.kinds
         retried = resuming.with_kinds(self.overlapping(stored), kinds)
         bar: Any = progress.Bar(
@@ -206,13 +202,13 @@ class Run(ABC):
             leave=True,
         )
         with bar:
-            for _ in engine.write(job, ledger, self.remaining(stored), bar.update):
+            for _ in write(self.remaining(stored), bar.update):
                 bar.refresh()
             manifests.write_finished(job.folder)
-            for _ in engine.retry(job, ledger, retried, kinds, bar.update):
+            for _ in retry(retried, kinds, bar.update):
                 bar.refresh()
             completable = self._completable(job, stored)
-            for _ in engine.retry(job, ledger, completable, [WAITING], lambda _: None):
+            for _ in retry(completable, [WAITING], lambda _: None):
                 bar.refresh()
 
     def _completable(self, job: Job, earlier: Sequence[Commit]) -> list[Commit]:

@@ -510,7 +510,7 @@ class Losing:
 
 def run_of(lab: Any, out: Path, cluster: object) -> Any:
     job = Job(storage.LocalFolder(out), AccountReader(["ft"], []), part_size=20)
-    return dask_engine._DaskRun(cluster, job, lab.ledger)
+    return dask_engine.DaskRun(cluster, job, lab.ledger)
 
 
 def test_a_cluster_shares_what_the_host_accepts(tmp_path, monkeypatch):
@@ -530,7 +530,7 @@ def test_a_cluster_is_limited_by_the_host_that_it_asks(tmp_path):
     """Blocks of a node of one's own are not limited by what the public REST API accepts."""
     job = Job(storage.LocalFolder(tmp_path), BlockReader(["blocks"]), part_size=20)
     with lk.connect("mainnet", rpc_url="http://127.0.0.1:1") as ledger:
-        limits = dask_engine._DaskRun(Losing(), job, ledger)._next_limits()
+        limits = dask_engine.DaskRun(Losing(), job, ledger)._next_limits()
     assert limits is not None
     assert limits.rate is None
     lk.disconnect()
