@@ -14,9 +14,9 @@ from __future__ import annotations
 from hashlib import sha256
 from typing import NamedTuple
 
+from ledgerkit import validation
 from ledgerkit.api.models.commitments import NO_HASH, Header, LiteHeader, Validator
-from ledgerkit.errors import InvalidRequestError, ProofError
-from ledgerkit.proofs import base58_hashes
+from ledgerkit.errors import DecodeError, InvalidRequestError, ProofError, cut
 from ledgerkit.proofs.merkle import combine
 from ledgerkit.protocol import borsh
 from ledgerkit.protocol.types import Balance, PublicKey, Signature
@@ -154,8 +154,14 @@ def verify_ed25519(public_key: str, message: bytes, signature: str) -> bool:
 
 
 def decode_hashes(*texts: str) -> list[bytes]:
-    data = base58_hashes.decode(texts, name="hash").tobytes()
-    return [data[start : start + 32] for start in range(0, len(data), 32)]
+    """Decode hashes; raise `DecodeError` for a text that is not 32 bytes in base58."""
+    hashes = []
+    for text in texts:
+        data = validation.decode_base58(text, validation.HASH_BYTES)
+        if data is None:
+            raise DecodeError(f"{cut(text)!r} is not a hash, 32 bytes in base58", path="hash")
+        hashes.append(data)
+    return hashes
 
 
 def _u128(text: str) -> bytes:

@@ -13,14 +13,14 @@ from __future__ import annotations
 
 from base64 import b64decode
 from binascii import Error as Base64Error
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from hashlib import sha256
 from typing import TYPE_CHECKING, Protocol
 
 from msgspec import UNSET
 
 from ledgerkit.errors import DecodeError, cut
-from ledgerkit.proofs import base58_hashes
+from ledgerkit.proofs.headers import decode_hashes
 from ledgerkit.protocol import borsh
 from ledgerkit.protocol.types import Balance
 
@@ -47,11 +47,7 @@ _UNKNOWN, _FAILURE, _SUCCESS_VALUE, _SUCCESS_RECEIPT_ID = (bytes([tag]) for tag 
 
 def leaves(ids: Sequence[str], outcomes: Sequence[Committed]) -> list[bytes | None]:
     """Return the leaves of the outcomes with these ids; None for a status of an unknown kind."""
-    hashes = _hashes(ids, outcomes)
-    return [
-        _leaf(next(hashes), [next(hashes) for _ in outcome.receipt_ids], outcome, hashes)
-        for outcome in outcomes
-    ]
+    return [_leaf(*pair) for pair in zip(ids, outcomes, strict=True)]
 
 
 def unknown_status(status: Status | str) -> str | None:
@@ -63,25 +59,11 @@ def unknown_status(status: Status | str) -> str | None:
     return None if name is None else f"its status {cut(name)!r} has no known encoding"
 
 
-def _hashes(ids: Sequence[str], outcomes: Sequence[Committed]) -> Iterator[bytes]:
-    """Decode all hashes at once, in the order in which the leaves need them."""
-    texts = []
-    for outcome_id, outcome in zip(ids, outcomes, strict=True):
-        texts.append(outcome_id)
-        texts += outcome.receipt_ids
-        receipt_id = None if isinstance(outcome.status, str) else outcome.status.success_receipt_id
-        if receipt_id is not None:
-            texts.append(receipt_id)
-    data = base58_hashes.decode(texts).tobytes()
-    return (data[start : start + 32] for start in range(0, len(data), 32))
-
-
-def _leaf(
-    outcome_id: bytes, receipt_ids: list[bytes], outcome: Committed, hashes: Iterator[bytes]
-) -> bytes | None:
-    status = _encode_status(outcome.status, hashes)
+def _leaf(outcome_id: str, outcome: Committed) -> bytes | None:
+    status = _encode_status(outcome.status)
     if status is None:
         return None
+    own_id, *receipt_ids = decode_hashes(outcome_id, *outcome.receipt_ids)
     partial = b"".join(
         (
             borsh.items(receipt_ids),
@@ -91,19 +73,19 @@ def _leaf(
             status,
         )
     )
-    parts = [outcome_id, sha256(partial).digest()]
+    parts = [own_id, sha256(partial).digest()]
     parts += [sha256(log.encode()).digest() for log in outcome.logs]
     return sha256(borsh.items(parts)).digest()
 
 
-def _encode_status(status: Status | str, hashes: Iterator[bytes]) -> bytes | None:
-    """Encode a status, with the next hash as its receipt id; None for an unknown kind."""
+def _encode_status(status: Status | str) -> bytes | None:
+    """Encode a status; None for an unknown kind."""
     if unknown_status(status):
         return None
     if isinstance(status, str):
         return _UNKNOWN
     if status.success_receipt_id is not None:
-        return _SUCCESS_RECEIPT_ID + next(hashes)
+        return _SUCCESS_RECEIPT_ID + decode_hashes(status.success_receipt_id)[0]
     if isinstance(status.success_value, str):
         try:
             value = b64decode(status.success_value, validate=True)
