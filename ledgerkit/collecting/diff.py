@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from os import PathLike
@@ -27,8 +27,6 @@ _SIDES = ("before", "after")
 # The columns that identify a row together with account_id; rows of NFT collections lack token_id.
 _KEYS = {"ft": ["contract_id"], "nft": ["contract_id", "token_id"], "staking": ["pool_id"]}
 _AMOUNTS = ("accounts", "ft")
-_NO_POSITION = "no_visible_staking_position"
-_NOT_INDEXED = "not_indexed"
 # Limits of DuckDB, which spills tables larger than memory to a temporary folder.
 _LIMITS = {"memory_limit": "500MB", "threads": "4"}
 _BALANCE_CHANGES = ("entered", "left", "grew", "shrank", "became_known", "became_unknown")
@@ -44,6 +42,24 @@ _CHANGES = {
 _VALUES = {
     "exposure": ["exposure_class", "status"],
     "contracts": ["contract", "code_hash", "code_account_id"],
+}
+_ENTERED_OR_LEFT = "CASE WHEN a.account_id IS NULL THEN 'left' ELSE 'entered' END AS change"
+# The columns of changes in SQL; `b` is the row before, and `a` the row after.
+_CHANGE_COLUMNS = {
+    "nft": _ENTERED_OR_LEFT,
+    "staking": _ENTERED_OR_LEFT,
+    "exposure": """
+        CASE b.status WHEN 'not_indexed' THEN b.status ELSE b.exposure_class END AS before,
+        CASE a.status WHEN 'not_indexed' THEN a.status ELSE a.exposure_class END AS after,
+        CASE WHEN 'not_indexed' IN (before, after) THEN 'changed'
+            WHEN before = 'no_visible_staking_position' THEN 'entered'
+            WHEN after = 'no_visible_staking_position' THEN 'left'
+            ELSE 'changed' END AS change""",
+    "contracts": """
+        b.contract AS before, coalesce(b.code_hash, b.code_account_id) AS code_before,
+        a.contract AS after, coalesce(a.code_hash, a.code_account_id) AS code_after,
+        CASE WHEN before = 'none' THEN 'entered' WHEN after = 'none' THEN 'left'
+            ELSE 'changed' END AS change""",
 }
 
 
@@ -236,9 +252,15 @@ def _compare(connection: Any, view: str, names: AbstractSet[str]) -> Diff:
     [(count,)] = connection.sql("SELECT count(*) FROM paired WHERE compared").fetchall()
     others = connection.sql(_NOT_COMPARED).to_arrow_table()
     changed = connection.sql(_changes_query(view, keys, values)).to_arrow_table()
-    columns = {name: others[name].to_pylist() for name in others.column_names}
-    not_compared = build.build_frame("diff_not_compared", columns)
-    return Diff(view, count, _changes(view, changed, keys), not_compared)
+    unread = {name: others[name].to_pylist() for name in others.column_names}
+    not_compared = build.build_frame("diff_not_compared", unread)
+    columns = {name: changed[name].to_numpy() for name in changed.column_names}
+    if view in _AMOUNTS:
+        columns = {key: columns[key] for key in keys} | _balance_changes(changed)
+        is_change = columns["change"] != ""
+        columns = {name: values[is_change] for name, values in columns.items()}
+    changes = build.build_frame(f"diff_{view}", columns)
+    return Diff(view, count, changes, not_compared)
 
 
 # Queries ----------------------------------------------------------------------------------
@@ -271,8 +293,11 @@ _NOT_COMPARED = (
 def _changes_query(view: str, keys: Sequence[str], values: Sequence[str]) -> str:
     """Return the query for the rows that differ, with the values of both sides."""
     columns = [f"coalesce(b.{key}, a.{key}) AS {key}" for key in keys]
-    columns += [f"{side[0]}.{value} AS {side}_{value}" for side in _SIDES for value in values]
-    columns += [f"{side[0]}.account_id IS NOT NULL AS {side}_listed" for side in _SIDES]
+    if view in _AMOUNTS:
+        columns += [f"{side[0]}.{value} AS {side}_{value}" for side in _SIDES for value in values]
+        columns += [f"{side[0]}.account_id IS NOT NULL AS {side}_listed" for side in _SIDES]
+    else:
+        columns.append(_CHANGE_COLUMNS[view])
     same = " AND ".join(f"b.{key} IS NOT DISTINCT FROM a.{key}" for key in keys)
     differs = [f"b.{value} IS DISTINCT FROM a.{value}" for value in values]
     where = " OR ".join(["b.account_id IS NULL", "a.account_id IS NULL", *differs])
@@ -287,75 +312,27 @@ def _changes_query(view: str, keys: Sequence[str], values: Sequence[str]) -> str
     """  # noqa: S608 - only names of this module and the schemas
 
 
-# Changes ----------------------------------------------------------------------------------
+# Balances ---------------------------------------------------------------------------------
 
 
-def _changes(view: str, changed: Any, keys: Sequence[str]) -> pd.DataFrame:
-    columns = {key: changed[key].to_numpy() for key in keys}
-    if view in _AMOUNTS:
-        columns |= dict(_balance_changes(changed))
-    elif view == "exposure":
-        columns |= _class_changes(changed)
-    elif view == "contracts":
-        columns |= _code_changes(changed)
-    else:
-        is_listed = changed["after_listed"].to_numpy()
-        columns["change"] = np.where(is_listed, "entered", "left").astype(object)
-    is_change = columns["change"] != ""
-    name = f"diff_{view}"
-    return build.build_frame(name, {column: v[is_change] for column, v in columns.items()})
-
-
-def _class_changes(changed: Any) -> dict[str, Any]:
-    """Return the columns of changed exposure classes, or of statuses not_indexed."""
-    old, new = (_classes(changed, side) for side in _SIDES)
-    is_unknown = (old == _NOT_INDEXED) | (new == _NOT_INDEXED)
-    conditions = [is_unknown, old == _NO_POSITION, new == _NO_POSITION]
-    change = _select(conditions, ("changed", "entered", "left"), "changed")
-    return {"change": change, "before": old, "after": new}
-
-
-def _code_changes(changed: Any) -> dict[str, Any]:
-    """Return the columns of changed code: the kind of contract, and the hash or publisher."""
-    columns: dict[str, Any] = {}
-    for side in _SIDES:
-        hashes, account_ids = (
-            changed[f"{side}_{name}"].to_numpy() for name in ("code_hash", "code_account_id")
-        )
-        columns[side] = changed[f"{side}_contract"].to_numpy()
-        columns[f"code_{side}"] = np.where(hashes == None, account_ids, hashes)  # noqa: E711 - by element
-    conditions = [columns["before"] == "none", columns["after"] == "none"]
-    return {"change": _select(conditions, ("entered", "left"), "changed")} | columns
-
-
-def _classes(changed: Any, side: str) -> np.ndarray:
-    """Return the exposure classes of one side, and the status of accounts that have none."""
-    classes, status = (
-        changed[f"{side}_{name}"].to_numpy() for name in ("exposure_class", "status")
-    )
-    labels: np.ndarray = np.where(status == _NOT_INDEXED, status, classes).astype(object)
-    return labels
-
-
-def _select(conditions: Sequence[np.ndarray], labels: Sequence[str], default: str) -> np.ndarray:
-    return np.select(conditions, list(map(np.array, labels)), default).astype(object)
-
-
-def _balance_changes(changed: Any) -> Iterator[tuple[str, Any]]:
-    """Yield the columns of changed balances; a token that is not listed has balance 0."""
+def _balance_changes(changed: Any) -> dict[str, Any]:
+    """Return the columns of changed balances; a token that is not listed has balance 0."""
     old, new = (_balances(changed, side) for side in _SIDES)
     old_unknown, new_unknown = old.isna().to_numpy(), new.isna().to_numpy()
     both_known = ~(old_unknown | new_unknown)
     comparisons = ((old == 0) & (new > 0), (old > 0) & (new == 0), old < new, old > new)
     conditions = [c.to_numpy(dtype=bool, na_value=False) & both_known for c in comparisons]
     conditions += [old_unknown & ~new_unknown, new_unknown & ~old_unknown]
-    yield "change", _select(conditions, _BALANCE_CHANGES, "")
-    yield "before", old.array
-    yield "after", new.array
-    yield "difference", (new - old).array
+    columns = {
+        "change": np.select(conditions, list(map(np.array, _BALANCE_CHANGES)), "").astype(object),
+        "before": old.array,
+        "after": new.array,
+        "difference": (new - old).array,
+    }
     for side in _SIDES:
         listed, status = (changed[f"{side}_{name}"].to_numpy() for name in ("listed", "status"))
-        yield f"{side}_status", np.where(listed, status.astype(object), "not_listed")
+        columns[f"{side}_status"] = np.where(listed, status.astype(object), "not_listed")
+    return columns
 
 
 def _balances(changed: Any, side: str) -> pd.Series[Any]:
