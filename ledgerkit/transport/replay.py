@@ -5,12 +5,11 @@ from __future__ import annotations
 import re
 import threading
 import time
-from array import array
+from collections import Counter, defaultdict
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 import msgspec
-import numpy as np
 
 from ledgerkit import validation
 from ledgerkit.api import matching
@@ -66,20 +65,14 @@ class Replay(Transport):
         self._idle_s = 0.0
         self._repeated: str | None = None
         self._lock = threading.Lock()
-        # Arrays take a tenth of the memory of a dict with a list of positions for each key.
-        keys, positions = bytearray(), array("Q")
+        self._positions: dict[bytes, list[Position]] = defaultdict(list)  # by request
+        self._n_used: Counter[bytes] = Counter()  # returned responses
         for record in self.file.records():
             if not record.exchange.names_chain:
-                keys += record.exchange.key
-                positions.extend(record.position)
-        key_array = np.frombuffer(bytes(keys), "S16")
-        order = np.argsort(key_array, kind="stable")
-        self._keys = key_array[order]
-        self._positions = np.array(positions, "u8").reshape(-1, 2)[order]
-        self._used = np.zeros(len(order), "u4")  # returned responses, at the first of a key
+                self._positions[record.exchange.key].append(record.position)
 
     def __len__(self) -> int:
-        return len(self._keys)
+        return sum(map(len, self._positions.values()))
 
     async def exchange(self, exchange: Exchange) -> Response | LedgerError:
         record, is_new = self._next_record(request_of(exchange, self.network).key)
@@ -115,15 +108,12 @@ class Replay(Transport):
     def _next_record(self, key: bytes) -> tuple[Record | None, bool]:
         """Return the next record of a key, or the last one once more; and whether it is new."""
         with self._lock:
-            first = int(self._keys.searchsorted(key, "left"))
-            count = int(self._keys.searchsorted(key, "right")) - first
-            if not count:
+            positions, n_used = self._positions.get(key), self._n_used[key]
+            if positions is None:
                 return None, False
-            used = int(self._used[first])
-            is_new = used < count
-            self._used[first] += is_new
-            frame, offset = self._positions[first + used - (not is_new)]
-            return self.file.read(Position(int(frame), int(offset))), is_new
+            is_new = n_used < len(positions)
+            self._n_used[key] += is_new
+            return self.file.read(positions[n_used] if is_new else positions[-1]), is_new
 
     def _response(self, record: Record, exchange: Exchange) -> Response | LedgerError:
         recorded, request = record.exchange, exchange.call.request
