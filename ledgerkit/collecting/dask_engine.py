@@ -128,22 +128,18 @@ def _is_active(folder: Folder, run: str) -> bool:
     return current == run
 
 
-class TaskLimits(NamedTuple):
-    """The limits of one task: requests in flight, and requests a second."""
+class Limits(NamedTuple):
+    """The limits of a task, or of all together: requests in flight, and requests a second."""
 
     in_flight: int
     rate: float | None
 
+    def for_next_task(self, active: Iterable[Limits], workers: int) -> Limits | None:
+        """
+        Return the limits of the next task; None if no worker is free or too little is left.
 
-@dataclass(frozen=True)
-class ClusterLimits:
-    """The limits of all tasks together; each task reserves its limits until it ends."""
-
-    in_flight: int
-    rate: float | None
-
-    def for_next_task(self, active: Iterable[TaskLimits], workers: int) -> TaskLimits | None:
-        """Return the limits of the next task; None if no worker is free or too little is left."""
+        Each active task reserves its limits until it ends.
+        """
         active = list(active)
         n_tasks = min(max(workers, 1), self.in_flight)
         n_free = n_tasks - len(active)
@@ -151,10 +147,10 @@ class ClusterLimits:
         if n_free < 1 or in_flight < 1:
             return None
         if self.rate is None:
-            return TaskLimits(max(1, in_flight // n_free), None)
+            return Limits(max(1, in_flight // n_free), None)
         rate = (self.rate - sum(limits.rate or 0 for limits in active)) / n_free
         is_enough = rate >= self.rate / n_tasks / 2
-        return TaskLimits(max(1, in_flight // n_free), rate) if is_enough else None
+        return Limits(max(1, in_flight // n_free), rate) if is_enough else None
 
     def part_size(self, job: Job, workers: int) -> int:
         """Return the number of subjects of a task: the maximum work that a kill may lose."""
@@ -172,16 +168,15 @@ class Task:
     job: Job
     run: str
     description: Description
-    limits: TaskLimits
+    limits: Limits
     work: PartWork
 
     def __call__(self) -> Commit:
         """Store the part, unless another worker did and died after writing the commit."""
         folder = self.job.folder
         _is_active(folder, self.run)
-        return self.work.stored(folder) or self._write_part(folder)
-
-    def _write_part(self, folder: Folder) -> Commit:
+        if stored := self.work.stored(folder):
+            return stored
         fenced = _FencedFolder(folder, self.run, self.work)
         job = replace(self.job, folder=cast("Folder", fenced))
         in_flight, rate = self.limits
@@ -204,16 +199,14 @@ class DaskRun:
         self._cluster, self._job, self._description = cluster, job, ledger.description()
         settings = self._description.settings
         rate = ledger.session.ready().settings.lowest_limit(job.reader.surfaces).sustained_rate
-        self._limits = ClusterLimits(settings.in_flight, rate)
+        self._limits = Limits(settings.in_flight, rate)
         self._run = manifests.current_run(job.folder)
         self._active: dict[Any, Task] = {}
         self._lost: deque[PartWork] = deque()
         self._n_losses: Counter[int] = Counter()
         self._workers_seen_at = time.monotonic()
 
-    def write(
-        self, subjects: Iterable[Subject], done: Callable[[int], object]
-    ) -> Iterator[Commit]:
+    def write(self, subjects: Iterable[Subject], done: Callable[[int], object]) -> Iterator[Commit]:
         """
         Read subjects and store them, a part for each task, as `part_writer.write` does.
 
@@ -289,7 +282,7 @@ class DaskRun:
             with _dask_errors():
                 self._active[self._cluster.submit(task, key=key, pure=False)] = task
 
-    def _next_limits(self) -> TaskLimits | None:
+    def _next_limits(self) -> Limits | None:
         active = (task.limits for task in self._active.values())
         return self._limits.for_next_task(active, self._count_workers())
 

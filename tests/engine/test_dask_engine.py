@@ -28,7 +28,7 @@ from ledgerkit.collecting import dask_engine, manifests, storage
 from ledgerkit.collecting.account_sources import Subject
 from ledgerkit.collecting.blocks import BlockReader
 from ledgerkit.collecting.collect import AccountReader
-from ledgerkit.collecting.dask_engine import ClusterLimits, PartWork, Task, TaskLimits
+from ledgerkit.collecting.dask_engine import Limits, PartWork, Task
 from ledgerkit.collecting.part_writer import Job
 from ledgerkit.errors import AuthError, FileError, InvalidRequestError, TransportError
 from tests.document_host import DocumentHost, scattered
@@ -306,7 +306,7 @@ def test_the_key_never_travels(client, cluster, workers_key, tmp_path):
         collect(PEOPLE, "ft", out, engine=client, part_size=10, ledger=lab.ledger, **QUIET)
         job = Job(storage.folder(out), AccountReader(["ft"], []))
         work = PartWork(0, 1, (Subject(0, PEOPLE[0]),))
-        task = Task(job, "", lab.ledger.description(), TaskLimits(1, None), work)
+        task = Task(job, "", lab.ledger.description(), Limits(1, None), work)
 
     sent = b"".join(sent_tasks)
     assert b"person-0.near" in sent
@@ -397,7 +397,7 @@ def task_of(lab: Any, out: Path, run: str, size: int = 20) -> Task:
     """Make the task of the first subjects, as a worker gets it."""
     work = PartWork(0, size, tuple(Subject(n, text) for n, text in enumerate(PEOPLE[:size])))
     job = Job(storage.LocalFolder(out), AccountReader(["ft"], []))
-    made = Task(job, run, lab.ledger.description(), TaskLimits(2, None), work)
+    made = Task(job, run, lab.ledger.description(), Limits(2, None), work)
     again: Task = pickle.loads(pickle.dumps(made))  # noqa: S301 - made here
     return again
 
@@ -567,7 +567,7 @@ def test_a_worker_with_another_ledgerkit_is_refused(tmp_path):
 def test_all_tasks_together_stay_within_the_limits_of_the_ledger():
     """However workers come and go, the active tasks stay within both limits of the ledger."""
     draw = random.Random(9)  # noqa: S311 - no secret
-    limits, active = ClusterLimits(in_flight=10, rate=100.0), list[TaskLimits]()
+    limits, active = Limits(in_flight=10, rate=100.0), list[Limits]()
     for _ in range(3000):
         task_limits = limits.for_next_task(active, draw.choice([0, 1, 3, 4, 9, 40]))
         if task_limits is not None and draw.random() < 0.7:
