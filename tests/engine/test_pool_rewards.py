@@ -320,15 +320,15 @@ def test_a_transaction_that_no_service_lists_is_read_from_the_node(chain: Chain)
 class Unrated(LocalTransport):
     """A transport to a world whose liquid token had no rate at a height."""
 
-    def __init__(self, world: World, height: int) -> None:
+    def __init__(self, world: World, height: int, method: bytes) -> None:
         super().__init__(world)
-        self.height = height
+        self.height, self.method = height, method
 
     def handle_request(self, request: httpx.Request) -> httpx.Response:
-        """Call another method there, which the contract does not have."""
+        """Call another method there, which states no rate."""
         body = request.read()
         if b"ft_price" in body and json.loads(body)["params"].get("block_id") == self.height:
-            other = body.replace(b"ft_price", b"no_price")
+            other = body.replace(b"ft_price", self.method)
             extensions = request.extensions
             headers = {"content-type": "application/json"}
             request = httpx.Request("POST", request.url, content=other, headers=headers)
@@ -336,16 +336,21 @@ class Unrated(LocalTransport):
         return super().handle_request(request)
 
 
-def test_a_liquid_token_that_once_had_no_rate(chain: Chain) -> None:
-    """Tokens that were bought before the contract had a rate are no gain, and no error."""
+def test_a_liquid_token_that_once_had_no_rate(chain: Chain, subtests: pytest.Subtests) -> None:
+    """Tokens that were bought before the contract stated a rate are no gain, and no error."""
     start, stop = chain.ends()
     entries = list(lk.statement("alice.near", 1000, ledger=chain.ledger, progress=False).store)
     bought = next(e.block_height for e in entries if e.asset == f"nep141:{LIQUID}" and e.change > 0)
     gains = liquid_staking.liquid_gains(chain.ledger, "alice.near", [LIQUID], start, stop, entries)
-    transport = Unrated(chain.world, bought)
-    with lk.connect("local", transport=transport, make_default=False) as ledger:
-        later = liquid_staking.liquid_gains(ledger, "alice.near", [LIQUID], start, stop, entries)
-    assert later == [row for row in gains if row.start_height >= bought] != []
+    expected = [row for row in gains if row.start_height >= bought]
+    for method in (b"no_price", b"ft_metadata"):  # missing, and no amount
+        transport = Unrated(chain.world, bought, method)
+        with lk.connect("local", transport=transport, make_default=False) as ledger:
+            later = liquid_staking.liquid_gains(
+                ledger, "alice.near", [LIQUID], start, stop, entries
+            )
+        with subtests.test(method=method):
+            assert later == expected != []
 
 
 def test_a_statement_has_all_rewards_and_adds_up(chain: Chain) -> None:
