@@ -181,9 +181,6 @@ def _token_contract(asset: object) -> str | None:
     raise InvalidRequestError.refuse("asset", asset, rule, choices=["NEAR"])
 
 
-_NOT_READ = [column.name for column in CODE]  # a snapshot does not read them from a node
-
-
 @dataclass(frozen=True, slots=True)
 class Snapshot(prompt_text.HasContext):
     """
@@ -242,7 +239,8 @@ class Snapshot(prompt_text.HasContext):
             f"<h3>{html_text(self.account_id)}</h3>",
             cards.network_line(self.state.attrs.get("network")),
             f"<p>{html_text(self._summary())}</p>",
-            record_html(self.state.drop(columns=["account_id", *_NOT_READ])),
+            # A snapshot does not read the code from a node.
+            record_html(self.state.drop(columns=["account_id", *(c.name for c in CODE)])),
         ]
         frames = {"Tokens": self.ft, "NFTs": self.nft, "Staking": self.staking}
         for title, frame in frames.items():

@@ -24,7 +24,7 @@ from ledgerkit.frames import chain as chain_frames
 from ledgerkit.ledger import Ledger, newest_block_in_errors
 from ledgerkit.progress import Bar
 from ledgerkit.verbs.declaring import verb
-from ledgerkit.verbs.fetching import Fetcher, sourced_frame
+from ledgerkit.verbs.fetching import sourced_frame
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -310,13 +310,12 @@ def transactions(
     12  mallory.near    async.near      fan_out                          0
     13      uma.near     gold.near  ft_transfer                          1
     """
-    fetcher = Fetcher(client.current(ledger), "raise", progress)
-    ledger = fetcher.ledger
+    validation.flag(progress, "progress")
+    ledger = client.current(ledger)
     block = ledger.send(rpc.block(ledger.locate(at)))
     head = block.header
     calls = [rpc.chunk(header.chunk_hash) for header in block.new_chunks()]
-    responses = fetcher.send(calls, "chunks")
-    contents = [response for response in responses if not isinstance(response, LedgerError)]
+    contents = ledger.send_many(calls, progress=progress, label="chunks")
     return sourced_frame(
         ledger,
         lambda: chain_frames.transactions([(head.height, chunk) for chunk in contents]),

@@ -29,12 +29,9 @@ SHARD = Kind(
     ("chunks", "transactions", "receipts", "events"),
 )
 BLOCK = Kind("a block", ("blocks", "chunks"))
-_CHUNK = Kind("a chunk", ("chunks", "transactions"))
 _TRANSACTION = Kind("the result of a transaction", _TRACE_VIEWS)
 _TRANSACTIONS = Kind("a response of the Transactions API", _TRACE_VIEWS)
 FULL = Kind("a response of /v1/account/…/full", ("accounts", "ft", "nft", "staking"))
-_FT = Kind("a response of /v1/account/…/ft", ("ft",))
-_NFT = Kind("a response of /v1/account/…/nft", ("nft",))
 _TOKENS = Kind("a list of tokens", ("ft", "nft"))
 _VERSION_0 = Kind(
     "a response of version 0 of the REST API, which lists ids only",
@@ -44,13 +41,12 @@ _NULL = Kind(
     "null, which the block service sends for a height without a block",
     advice="Read the next block: its prev_height shows whether this height was skipped.",
 )
-_HEALTH = Kind("a response of /health")
 
 # A document is of the first kind whose members it all has.
 _KINDS: tuple[tuple[set[str], Kind], ...] = (
     ({"block", "shards"}, WHOLE_BLOCK),
     ({"shard_id", "receipt_execution_outcomes"}, SHARD),
-    ({"header", "transactions", "receipts"}, _CHUNK),
+    ({"header", "transactions", "receipts"}, Kind("a chunk", ("chunks", "transactions"))),
     ({"header", "author"}, BLOCK),
     ({"transaction_outcome"}, _TRANSACTION),
     ({"receipts_outcome"}, _TRANSACTION),
@@ -101,7 +97,7 @@ def recognize(body: bytes) -> Kind | None:
     if members is None or "error" in members:
         return None
     if members.keys() == {"status"}:
-        return _HEALTH
+        return Kind("a response of /health")
     if "tokens" in members and not {"pools", "nfts", "state"} & members.keys():
         return _TOKENS
     kind = next((kind for marks, kind in _KINDS if marks <= members.keys()), None)
@@ -126,5 +122,7 @@ def refine(kind: Kind | None, body: bytes) -> Kind | None:
         entries = json_decoding.decode(body, _Tokens).tokens
     except msgspec.DecodeError:
         return kind
-    has_balance = any(entry.balance is not UNSET for entry in entries or ())
-    return (_FT if has_balance else _NFT) if entries else kind
+    if not entries:
+        return kind
+    view = "ft" if any(entry.balance is not UNSET for entry in entries) else "nft"
+    return Kind(f"a response of /v1/account/…/{view}", (view,))

@@ -158,24 +158,20 @@ def returned_value(source: bytes | str | PathLike[str]) -> Any:
         return rpc.json_or_bytes(rpc.result_bytes(result, call.request))
     except DecodeError as error:
         sentence = f"the document is not a response of a view call: {_reason(error)}"
-        problem: LedgerError = DecodeError(sentence, remedy=_INCOMPLETE, path=error.path)
+        raise DecodeError(sentence, remedy=_INCOMPLETE, path=error.path) from None
     except LedgerError as error:
-        error.request, problem = None, error
-    raise problem
+        error.request = None
+        raise
 
 
 def _rpc_reader(call: calls.Call[Any], frame: Callable[[Any], pd.DataFrame]) -> Reader:
-    return lambda body, _: frame(calls.read_saved(call, body))
-
-
-def _page_reader(call: calls.Call[Any], frame: Callable[[Any], pd.DataFrame]) -> Reader:
-    """Build the reader of a response that warns if the response is not the last page."""
+    """Build the reader of a node's response, which warns if that is not the last page."""
 
     def read_body(body: bytes, _: Kind | None) -> pd.DataFrame:
-        page = calls.read_saved(call, body)
-        if page.last_key is not None:
+        response = calls.read_saved(call, body)
+        if getattr(response, "last_key", None) is not None:
             user_warnings.warn("the document is one page, and not the last one: rows are missing")
-        return frame(page)
+        return frame(response)
 
     return read_body
 
@@ -331,7 +327,7 @@ _VIEWS: dict[str, Reader] = {
     "nft": _rest_reader(rest_models.Collections, _nft),
     "staking": _rest_reader(rest_models.Staking, lambda listing: token_frames.staking([listing])),
     "top_holders": _rest_reader(rest_models.TopHolders, token_frames.top_holders),
-    "keys": _page_reader(
+    "keys": _rpc_reader(
         rpc.view_access_key_list(_ANY_ID, _FINAL),
         lambda response: account_frames.keys([(None, response)]),
     ),
@@ -342,7 +338,7 @@ _VIEWS: dict[str, Reader] = {
     "edges": lambda body, _: _trace(body).edges,
     "events": _events,
     **{view: _table_of_block(view) for view in DOCUMENT_VIEWS},
-    "state": _page_reader(rpc.view_state(_ANY_ID, b"", _FINAL), chain_frames.state),
+    "state": _rpc_reader(rpc.view_state(_ANY_ID, b"", _FINAL), chain_frames.state),
     "changes": _rpc_reader(rpc.changes("", _FINAL, {}), chain_frames.changes),
     "validators": _rpc_reader(
         rpc.validators([None]),
