@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import msgspec
 
 from ledgerkit.localnet.block_follower import BlockFollower
-from ledgerkit.localnet.chain_types import Account, ActionReceipt, Block, Change, Failure, Outcome
+from ledgerkit.localnet.chain_types import Account, ActionReceipt, Block, Failure, Outcome
 from ledgerkit.localnet.contract_sdk import CONTRACTS_BY_HASH, Contract, decode_event, from_json
 from ledgerkit.localnet.contracts.fungible_token import PREFIX, FungibleTokenBase
 from ledgerkit.localnet.contracts.non_fungible_token import NonFungibleToken
@@ -82,15 +82,12 @@ class ContractPairs:
     """Pairs of an account and a contract, with the heights at which they were seen."""
 
     def __init__(self) -> None:
-        self._contracts: dict[str, dict[str, Heights]] = {}
-        self._accounts: dict[str, set[str]] = {}
+        self._contracts: dict[str, dict[str, Heights]] = {}  # by account id
 
     def add(self, account_id: str, contract_id: str, height: int | None) -> None:
         contracts = self._contracts.setdefault(account_id, {})
         heights = contracts.get(contract_id)
         contracts[contract_id] = Heights(height if heights is None else heights.first, height)
-        if heights is None:
-            self._accounts.setdefault(contract_id, set()).add(account_id)
 
     def contracts(self, account_id: str) -> list[tuple[str, Heights]]:
         """List an account's contracts, sorted by id."""
@@ -98,8 +95,8 @@ class ContractPairs:
 
     def accounts(self, contract_id: str) -> list[tuple[str, Heights]]:
         """List a contract's accounts, sorted by id."""
-        account_ids = sorted(self._accounts.get(contract_id, ()))
-        return [(name, self._contracts[name][contract_id]) for name in account_ids]
+        pairs = sorted(self._contracts.items())
+        return [(name, heights[contract_id]) for name, heights in pairs if contract_id in heights]
 
 
 class KeyIndex:
@@ -125,45 +122,6 @@ class KeyIndex:
         return [*sorted(account_ids - {implicit_id}), implicit_id]
 
 
-class BalanceReader:
-    """Reader of token balances, which are stored until their contract changes."""
-
-    def __init__(self, world: World) -> None:
-        self._world = world
-        self._balances: dict[str, dict[str, str]] = {}
-        self._read_at: dict[str, int] = {}
-        self._changed_at: dict[str, int] = {}
-        self._global_code_changed_at = -1
-
-    def record_change(self, change: Change, height: int) -> None:
-        """Record a change that may affect what a contract returns."""
-        if change.kind == "global_code":
-            self._global_code_changed_at = height
-        elif change.kind != "access_key":
-            self._changed_at[change.account_id] = height
-
-    def get(self, account_id: str, contract_id: str, block: Block) -> str:
-        """Return a balance after a block, as digits; empty if the contract returned no amount."""
-        changed_at = max(self._changed_at.get(contract_id, -1), self._global_code_changed_at)
-        if self._read_at.get(contract_id, -1) < min(changed_at, block.height):
-            self._balances[contract_id] = {}
-        self._read_at[contract_id] = block.height
-        balances = self._balances.setdefault(contract_id, {})
-        if account_id not in balances:
-            balances[account_id] = self._read(account_id, contract_id, block)
-        return balances[account_id]
-
-    def _read(self, account_id: str, contract_id: str, block: Block) -> str:
-        args = msgspec.json.encode({"account_id": account_id})
-        try:
-            view = self._world.view(contract_id, "ft_balance_of", args, block)
-        except LocalnetError:
-            return ""
-        balance: str = from_json(view.result, str) or ""
-        is_amount = balance.isascii() and balance.isdigit() and len(balance) <= _MAX_DIGITS
-        return balance if is_amount else ""
-
-
 class Indexer(BlockFollower):
     """The index of a world."""
 
@@ -172,7 +130,6 @@ class Indexer(BlockFollower):
         self.keys = KeyIndex()
         self.pools, self.tokens, self.collections = (ContractPairs() for _ in range(3))
         self._by_standard = {"nep141": self.tokens, "nep171": self.collections}
-        self._balances = BalanceReader(self._world)
         self.balance_block = self.block
         self._read_genesis(world.store.at(self.block.height))
 
@@ -182,11 +139,7 @@ class Indexer(BlockFollower):
         return self._world.state(self.block.height).account(account_id)
 
     def tokens_of(self, account_id: str) -> list[tuple[str, str | None, int | None]]:
-        """
-        List the tokens that an account ever held, sorted: contract, balance, last height.
-
-        A balance is None if it was not read yet, and empty if the contract returned no amount.
-        """
+        """List the tokens that an account ever held, sorted: contract, balance, last height."""
         return [
             (contract_id, self._balance(account_id, contract_id, heights), heights.last)
             for contract_id, heights in self.tokens.contracts(account_id)
@@ -205,10 +158,21 @@ class Indexer(BlockFollower):
         return self._world.chain.head.timestamp_ns - self.block.timestamp_ns
 
     def _balance(self, account_id: str, contract_id: str, heights: Heights) -> str | None:
-        """Return a balance; None if the pair is newer than the balances."""
+        """
+        Return a balance as digits, empty if the contract returned no amount.
+
+        It is None if the pair is newer than the balances.
+        """
         if heights.first is not None and heights.first > self.balance_block.height:
             return None
-        return self._balances.get(account_id, contract_id, self.balance_block)
+        args = msgspec.json.encode({"account_id": account_id})
+        try:
+            view = self._world.view(contract_id, "ft_balance_of", args, self.balance_block)
+        except LocalnetError:
+            return ""
+        balance: str = from_json(view.result, str) or ""
+        is_amount = balance.isascii() and balance.isdigit() and len(balance) <= _MAX_DIGITS
+        return balance if is_amount else ""
 
     # Following the chain -----------------------------------------------------------------
 
@@ -219,7 +183,6 @@ class Indexer(BlockFollower):
     def _read_block(self, block: Block) -> None:
         height = block.height
         for change in self._world.chain.changes(height):
-            self._balances.record_change(change, height)
             if change.kind == "access_key":
                 access_key = change.value if isinstance(change.value, AccessKey) else None
                 self.keys.update(change.key, str(change.account_id), access_key)
