@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -13,11 +13,11 @@ import msgspec
 from msgspec import Struct
 
 from ledgerkit.localnet.block_follower import BlockFollower
+from ledgerkit.localnet.chain_types import ActionReceipt, Block
 from ledgerkit.localnet.contract_sdk import from_json
 from ledgerkit.protocol import CryptoHash, FunctionCall
 
 if TYPE_CHECKING:
-    from ledgerkit.localnet.chain_types import ActionReceipt, Block
     from ledgerkit.localnet.world import World
 
 METHOD = "__fastdata_kv"
@@ -33,31 +33,21 @@ _encoder = msgspec.json.Encoder(order="sorted")
 class KeyValueRow(Struct, frozen=True):
     """A value that was written under a key."""
 
-    receipt_id: CryptoHash
+    receipt: ActionReceipt
     action_index: int
     tx_hash: CryptoHash
-    signer_id: str
-    predecessor_id: str
-    current_account_id: str
-    block_height: int
-    block_timestamp: int  # nanoseconds
+    block: Block
     order_id: int  # sorts the rows of a block
     key: str
     value: bytes  # JSON
 
 
 class KeyValueIndex(BlockFollower):
-    """The values that were written, by writer, by contract and by key."""
+    """The values that were written, in order."""
 
     def __init__(self, world: World) -> None:
         super().__init__(world)
-        self.by_writer: dict[str, list[KeyValueRow]] = defaultdict(list)
-        self.by_account: dict[str, list[KeyValueRow]] = defaultdict(list)
-        self.by_key: dict[str, list[KeyValueRow]] = defaultdict(list)
-
-    def of_writer(self, writer_id: str, account_id: str | None = None) -> list[KeyValueRow]:
-        rows = self.by_writer.get(writer_id, ())
-        return [row for row in rows if account_id in (None, row.current_account_id)]
+        self.rows: list[KeyValueRow] = []
 
     def _read_block(self, block: Block) -> None:
         receipts: Counter[int] = Counter()  # by shard
@@ -65,30 +55,13 @@ class KeyValueIndex(BlockFollower):
             shard_id = self._world.settings.shard_ids[outcome.shard_id]
             first = (shard_id * 100_000 + receipts[shard_id]) * 1000
             receipts[shard_id] += 1
+            tx_hash = self._world.origin(outcome.id)
             for index, action in enumerate(receipt.actions):
                 if isinstance(action, FunctionCall) and action.method_name == METHOD:
-                    self._add(receipt, index, action, block, first + index)
-
-    def _add(
-        self, receipt: ActionReceipt, index: int, call: FunctionCall, block: Block, order_id: int
-    ) -> None:
-        for key, value in values(call.args):
-            row = KeyValueRow(
-                receipt.receipt_id,
-                index,
-                self._world.origin(receipt.receipt_id),
-                str(receipt.signer_id),
-                str(receipt.predecessor_id),
-                str(receipt.receiver_id),
-                block.height,
-                block.timestamp_ns,
-                order_id,
-                key,
-                value,
-            )
-            self.by_writer[row.predecessor_id].append(row)
-            self.by_account[row.current_account_id].append(row)
-            self.by_key[key].append(row)
+                    self.rows += [
+                        KeyValueRow(receipt, index, tx_hash, block, first + index, key, value)
+                        for key, value in values(action.args)
+                    ]
 
 
 def values(args: bytes) -> Iterator[tuple[str, bytes]]:

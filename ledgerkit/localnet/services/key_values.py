@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from base64 import b64decode, urlsafe_b64encode
 from collections.abc import Callable, Iterable
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
@@ -13,7 +14,7 @@ import msgspec
 from msgspec import Raw, Struct, structs
 
 from ledgerkit import json_decoding
-from ledgerkit.localnet.http_messages import json_response
+from ledgerkit.localnet.http_messages import encode_json, json_response
 from ledgerkit.localnet.rpc_json import base58
 from ledgerkit.localnet.services import requests
 from ledgerkit.localnet.services.key_value_index import KeyValueIndex, KeyValueRow
@@ -30,13 +31,13 @@ _MAX_KEYS = 100
 _KEY_PARTS = 3  # a key of /v0/multi: contract, writer, key
 _INVALID_TOKEN = "Invalid page_token"  # noqa: S105 - a text, no secret
 
-# The members of a page token, and the row fields that tables are sorted by.
-_FIELDS = {
-    "k": "key",
-    "b": "block_height",
-    "o": "order_id",
-    "p": "predecessor_id",
-    "a": "current_account_id",
+# The members of a page token, which tables are sorted by.
+_FIELDS: dict[str, Callable[[KeyValueRow], str | int]] = {
+    "k": attrgetter("key"),
+    "b": attrgetter("block.height"),
+    "o": attrgetter("order_id"),
+    "p": attrgetter("receipt.predecessor_id"),
+    "a": attrgetter("receipt.receiver_id"),
 }
 
 
@@ -73,28 +74,37 @@ def respond(world: World, method: str, path: str, body: bytes) -> _Object | None
     ids[2:] = ["/".join(ids[2:])] if ids[2:] else []  # a key may have slashes
     if not path.startswith("/v0/") or not all(ids[:2]):
         return None
-    index = KeyValueIndex.of(world)
+    rows = KeyValueIndex.of(world).rows
     if method == "POST":
-        return _query(index, name, ids, body)
+        return _query(rows, name, ids, body)
     if method == "GET" and name in ("history", "latest") and len(ids) == _KEY_PARTS:
-        rows = _filter(index.of_writer(ids[1], ids[0]), Body(key=ids[2]))
+        rows = _filter(rows, Body(key=ids[2]), ids[0], ids[1])
         if name == "latest":
             return {"entries": [_entry(row, metadata=False) for row in _latest(rows)]}
         return {"entries": _page(rows, Body(), "bo")["entries"]}  # there is no further page
     return None
 
 
-def _query(index: KeyValueIndex, name: str, ids: list[str], body: bytes) -> _Object | None:
+def _query(rows: list[KeyValueRow], name: str, ids: list[str], body: bytes) -> _Object | None:
     match name, ids:
         case "multi", []:
-            return _multi(index, requests.decode_body(body, MultiBody))
+            return _multi(rows, requests.decode_body(body, MultiBody))
         case "history", []:
-            args = requests.decode_body(body, KeyBody)
-            return _page(index.by_key.get(args.key, ()), args, "bopa")
+            key_args = requests.decode_body(body, KeyBody)
+            return _page(_filter(rows, Body(key=key_args.key)), key_args, "bopa")
         case "all", [writer_id]:
-            return _latest_page(index.of_writer(writer_id), requests.decode_body(body, Body), "ak")
-        case "history" | "latest", [account_id, *writers] if len(ids) < _KEY_PARTS:
-            return _read(index, name, account_id, writers, _decode(body))
+            args = requests.decode_body(body, Body)
+            return _latest_page(_filter(rows, Body(), writer_id=writer_id), args, "ak")
+        case "history" | "latest", [account_id]:
+            args = _decode(body)
+            rows = _filter(rows, args, account_id)
+            return _latest_page(rows, args, "kp") if name == "latest" else _page(rows, args, "kbop")
+        case "history" | "latest", [account_id, writer_id]:
+            args = _decode(body)
+            rows = _filter(rows, args, account_id, writer_id)
+            token = "kbo" if args.key is None else "bo"
+            last = name == "latest"
+            return _latest_page(rows, args, "k") if last else _page(rows, args, "kbo", token)
     return None
 
 
@@ -102,19 +112,7 @@ def _refuse(text: str) -> RefusedError:
     return RefusedError(json_response({"error": text}, 400))
 
 
-def _read(
-    index: KeyValueIndex, name: str, account_id: str, writers: list[str], args: Body
-) -> _Object:
-    if not writers:
-        rows = _filter(index.by_account.get(account_id, ()), args)
-        return _latest_page(rows, args, "kp") if name == "latest" else _page(rows, args, "kbop")
-    rows = _filter(index.of_writer(writers[0], account_id), args)
-    if name == "latest":
-        return _latest_page(rows, args, "k")
-    return _page(rows, args, "kbo", "bo" if args.key is not None else "kbo")
-
-
-def _multi(index: KeyValueIndex, args: MultiBody) -> _Object:
+def _multi(rows: list[KeyValueRow], args: MultiBody) -> _Object:
     """List the last values of keys, in their order; null for a key that was not written."""
     if len(args.keys) > _MAX_KEYS:
         raise _refuse(f"Maximum {_MAX_KEYS} keys per request")
@@ -126,7 +124,7 @@ def _multi(index: KeyValueIndex, args: MultiBody) -> _Object:
             raise _refuse(f"Invalid key format: {quoted}. Expected {expected}")
     entries = []
     for account_id, writer_id, key in split:
-        latest = _latest(_filter(index.of_writer(writer_id, account_id), Body(key=key)))
+        latest = _latest(_filter(rows, Body(key=key), account_id, writer_id))
         entries.append(_entry(latest[0], metadata=args.include_metadata) if latest else None)
     return {"entries": entries}
 
@@ -141,11 +139,18 @@ def _decode(body: bytes) -> Body:
     return args
 
 
-def _filter(rows: Iterable[KeyValueRow], args: Body) -> list[KeyValueRow]:
+def _filter(
+    rows: list[KeyValueRow],
+    args: Body,
+    account_id: str | None = None,
+    writer_id: str | None = None,
+) -> list[KeyValueRow]:
     return [
         row
         for row in rows
-        if args.key in (None, row.key)
+        if account_id in (None, row.receipt.receiver_id)
+        and writer_id in (None, row.receipt.predecessor_id)
+        and args.key in (None, row.key)
         and (args.key_prefix is None or _has_prefix(row.key, args.key_prefix))
     ]
 
@@ -159,7 +164,7 @@ def _has_prefix(key: str, prefix: str) -> bool:
 
 def _latest(rows: Iterable[KeyValueRow]) -> list[KeyValueRow]:
     # Rows are in the order in which they were written.
-    latest = {(row.predecessor_id, row.current_account_id, row.key): row for row in rows}
+    latest = {(row.receipt.predecessor_id, row.receipt.receiver_id, row.key): row for row in rows}
     return list(latest.values())
 
 
@@ -185,15 +190,14 @@ def _page(
     page = ordered[:limit]
     response: _Object = {"entries": [_entry(row, metadata=args.include_metadata) for row in page]}
     if len(page) == limit:
-        fields = {member: getattr(page[-1], _FIELDS[member]) for member in sorted(members)}
-        token = urlsafe_b64encode(msgspec.json.encode(fields))
+        fields = {member: _FIELDS[member](page[-1]) for member in sorted(members)}
+        token = urlsafe_b64encode(encode_json(fields))
         response["page_token"] = token.rstrip(b"=").decode()
     return response
 
 
 def _sort_key(members: str) -> Callable[[KeyValueRow], tuple[Any, ...]]:
-    names = [_FIELDS[member] for member in members]
-    return lambda row: tuple(getattr(row, name) for name in names)
+    return lambda row: tuple(_FIELDS[member](row) for member in members)
 
 
 def _parse_token(args: Body | KeyBody, members: str) -> _Object | None:
@@ -217,16 +221,16 @@ def _entry(row: KeyValueRow, *, metadata: bool) -> dict[str, Any]:
     entry: dict[str, Any] = {}
     if metadata:
         entry = {
-            "receipt_id": base58(row.receipt_id),
+            "receipt_id": base58(row.receipt.receipt_id),
             "action_index": row.action_index,
             "tx_hash": base58(row.tx_hash),
-            "signer_id": row.signer_id,
+            "signer_id": row.receipt.signer_id,
         }
     return entry | {
-        "predecessor_id": row.predecessor_id,
-        "current_account_id": row.current_account_id,
-        "block_height": row.block_height,
-        "block_timestamp": row.block_timestamp,
+        "predecessor_id": row.receipt.predecessor_id,
+        "current_account_id": row.receipt.receiver_id,
+        "block_height": row.block.height,
+        "block_timestamp": row.block.timestamp_ns,
         "key": row.key,
         "value": Raw(row.value),
     }

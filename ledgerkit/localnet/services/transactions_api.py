@@ -4,9 +4,10 @@
 
 from __future__ import annotations
 
+import math
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import chain, islice, repeat
+from collections.abc import Callable, Iterable, Iterator
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
@@ -63,29 +64,19 @@ def _account(world: World, body: bytes) -> dict[str, Any]:
     args = requests.decode_body(body, _AccountBody)
     _check_heights(args.from_tx_block_height, args.to_tx_block_height)
     after = _parse_token(args.resume_token)
-    descending = args.desc is not False
     limit = requests.page_length(args.limit, _MAX_ROWS)
     copies = 1 + world.settings.duplicate_rows
-    stored = chain.from_iterable(
-        repeat(tx_hash, copies) for tx_hash in _select(world, args, after, descending=descending)
-    )
     # With many duplicates a page is short, so it looks like the last one.
-    page = list(dict.fromkeys(islice(stored, limit + _SPARE_ROWS)))[:limit]
-    index = TransactionIndex.of(world)
-    response: dict[str, Any] = {
-        "account_txs": [
-            documents.account_row(str(args.account_id), transaction)
-            for tx_hash in page
-            if (transaction := index.transaction(tx_hash)) is not None
-        ]
-    }
-    if len(page) == limit:
-        last = response["account_txs"][-1]
-        token = last["tx_block_height"] << _INDEX_BITS | last["tx_index"]
+    most = min(limit, math.ceil((limit + _SPARE_ROWS) / copies))
+    page = list(islice(_select(world, args, after), most))
+    account_id = str(args.account_id)
+    rows = [documents.account_row(account_id, transaction) for transaction in page]
+    response: dict[str, Any] = {"account_txs": rows}
+    if len(rows) == limit:
+        token = rows[-1]["tx_block_height"] << _INDEX_BITS | rows[-1]["tx_index"]
         response["resume_token"] = str(token)
     if after is None:
-        count = sum(1 for _ in _select(world, args, None, descending=descending))
-        response["txs_count"] = count * copies
+        response["txs_count"] = copies * sum(1 for _ in _select(world, args, None))
     return response
 
 
@@ -100,48 +91,27 @@ def _parse_token(text: str | None) -> tuple[int, int] | None:
 
 
 def _select(
-    world: World, args: _AccountBody, after: tuple[int, int] | None, *, descending: bool
-) -> Iterator[CryptoHash]:
+    world: World, args: _AccountBody, after: tuple[int, int] | None
+) -> Iterator[IndexedTransaction]:
     index, account_id = TransactionIndex.of(world), str(args.account_id)
     positions = index.positions(account_id)
-    start, stop = _bounds(positions, args, after, descending=descending)
-    filters = {role: flag for role in ROLES if (flag := getattr(args, role)) is not None}
-    for number in range(stop - 1, start - 1, -1) if descending else range(start, stop):
-        tx_hash = positions[number][2]
-        transaction = index.transaction(tx_hash)
-        if transaction is not None and _matches(transaction, account_id, filters, args.is_success):
-            yield tx_hash
-
-
-def _bounds(
-    positions: Sequence[tuple[int, int, CryptoHash]],
-    args: _AccountBody,
-    after: tuple[int, int] | None,
-    *,
-    descending: bool,
-) -> tuple[int, int]:
     # A tuple sorts after its own prefix, so a height alone is the bound of its block.
-    start = bisect_left(positions, (args.from_tx_block_height or 0,))
-    stop = len(positions)
+    start, stop = bisect_left(positions, (args.from_tx_block_height or 0,)), len(positions)
     if args.to_tx_block_height is not None:
         stop = bisect_left(positions, (args.to_tx_block_height + 1,))
+    descending = args.desc is not False
     if after is not None and descending:
         stop = min(stop, bisect_left(positions, after))
     elif after is not None:
         start = max(start, bisect_left(positions, (after[0], after[1] + 1)))
-    return start, stop
-
-
-def _matches(
-    transaction: IndexedTransaction,
-    account_id: str,
-    filters: dict[str, bool],
-    is_success: bool | None,  # noqa: FBT001 - a member of the request
-) -> bool:
-    roles = transaction.roles[account_id]
-    if any((role in roles) != required for role, required in filters.items()):
-        return False
-    return is_success is None or transaction.is_success == is_success
+    filters = {role: flag for role in ROLES if (flag := getattr(args, role)) is not None}
+    for number in range(stop - 1, start - 1, -1) if descending else range(start, stop):
+        transaction = index.transaction(positions[number][2])
+        if transaction is None or args.is_success not in (None, transaction.is_success):
+            continue
+        roles = transaction.roles[account_id]
+        if all((role in roles) == required for role, required in filters.items()):
+            yield transaction
 
 
 # The other paths ---------------------------------------------------------------------------

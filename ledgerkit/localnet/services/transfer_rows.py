@@ -32,28 +32,25 @@ _OFFSETS = {"NativeTransfer": 9_999, "AttachedDeposit": 9_998, "DeterministicSta
 
 
 class Row(Struct, frozen=True):
-    """A transfer; the sender of a mint and the receiver of a burn are None."""
+    """A transfer, and the receipt that it comes from."""
 
-    block_height: int
-    timestamp_ns: int
+    block: Block
+    receipt: ActionReceipt
     transaction_id: str
-    receipt_id: str
-    action_index: int | None
-    log_index: int | None
+    tokens: Tokens
     transfer_index: int
-    signer_id: str
-    predecessor_id: str
-    receipt_account_id: str
-    sender_id: str | None
-    receiver_id: str | None
-    asset_id: str
-    amount: int
-    method_name: str | None
     transfer_type: str
+    action_index: int | None = None
+    log_index: int | None = None
+    method_name: str | None = None
 
 
-class _Tokens(NamedTuple):
-    """Moved tokens: the fields that distinguish the transfers of a receipt."""
+class Tokens(NamedTuple):
+    """
+    Moved tokens: the fields that distinguish the transfers of a receipt.
+
+    The sender of a mint and the receiver of a burn are None.
+    """
 
     asset_id: str
     sender_id: str | None
@@ -84,7 +81,7 @@ class TransferIndex(BlockFollower):
             count += len(outcome.logs) + len(receipt.actions)
         for row in sorted(rows, key=lambda row: row.transfer_index):
             # A transfer to the sender itself is one row.
-            for account_id in dict.fromkeys((row.sender_id, row.receiver_id)):
+            for account_id in dict.fromkeys((row.tokens.sender_id, row.tokens.receiver_id)):
                 if account_id is not None:
                     self._by_account.setdefault(account_id, []).append(row)
 
@@ -101,7 +98,7 @@ class _ReceiptRows:
         self._contract_id = str(self.receipt.receiver_id)
         self._caller_id = str(self.receipt.predecessor_id)
         # The tokens of events. A call that implies the same transfer is not counted again.
-        self._logged: Counter[_Tokens] = Counter()
+        self._logged: Counter[Tokens] = Counter()
 
     def rows(self) -> list[Row]:
         """List the transfers, of events first; a failed receipt has none."""
@@ -113,24 +110,8 @@ class _ReceiptRows:
             rows += self._action_rows(action, index, (first + index) * _MULTIPLIER)
         return rows
 
-    def _row(self, tokens: _Tokens, transfer_index: int, kind: str, **members: Any) -> Row:
-        filled = {"action_index": None, "log_index": None, "method_name": None} | members
-        return Row(
-            block_height=self.block.height,
-            timestamp_ns=self.block.timestamp_ns,
-            transaction_id=self.tx_hash,
-            receipt_id=str(self.receipt.receipt_id),
-            transfer_index=transfer_index,
-            signer_id=str(self.receipt.signer_id),
-            predecessor_id=self._caller_id,
-            receipt_account_id=self._contract_id,
-            sender_id=tokens.sender_id,
-            receiver_id=tokens.receiver_id,
-            asset_id=tokens.asset_id,
-            amount=tokens.amount,
-            transfer_type=kind,
-            **filled,
-        )
+    def _row(self, tokens: Tokens, transfer_index: int, kind: str, **members: Any) -> Row:
+        return Row(self.block, self.receipt, self.tx_hash, tokens, transfer_index, kind, **members)
 
     # Events --------------------------------------------------------------------------------
 
@@ -171,7 +152,7 @@ class _ReceiptRows:
     def _native(
         self, kind: str, amount: int, index: int, first: int, method_name: str | None = None
     ) -> Row:
-        tokens = _Tokens(NATIVE, self._caller_id, self._contract_id, amount)
+        tokens = Tokens(NATIVE, self._caller_id, self._contract_id, amount)
         transfer_index = first + _OFFSETS[kind]
         return self._row(tokens, transfer_index, kind, action_index=index, method_name=method_name)
 
@@ -188,22 +169,22 @@ class _ReceiptRows:
         name = call.method_name
         yield self._row(tokens, transfer_index, kind, action_index=index, method_name=name)
 
-    def _implied_tokens(self, call: FunctionCall) -> _Tokens | None:
+    def _implied_tokens(self, call: FunctionCall) -> Tokens | None:
         asset_id, caller_id = f"nep141:{self._contract_id}", self._caller_id
         name, is_wrap = call.method_name, self._contract_id == _WRAP
         if name in ("ft_transfer", "ft_transfer_call"):
             args = from_json(call.args, _TransferArgs)
-            return args and _Tokens(asset_id, caller_id, args.receiver_id, args.amount)
+            return args and Tokens(asset_id, caller_id, args.receiver_id, args.amount)
         if name == "ft_resolve_transfer":
             return self._returned_tokens(call, asset_id)
         if name == "near_deposit" and is_wrap:
-            return _Tokens(asset_id, None, caller_id, call.deposit)
+            return Tokens(asset_id, None, caller_id, call.deposit)
         if name == "near_withdraw" and is_wrap:
             args = from_json(call.args, _WithdrawArgs)
-            return args and _Tokens(asset_id, caller_id, None, args.amount)
+            return args and Tokens(asset_id, caller_id, None, args.amount)
         return None
 
-    def _returned_tokens(self, call: FunctionCall, asset_id: str) -> _Tokens | None:
+    def _returned_tokens(self, call: FunctionCall, asset_id: str) -> Tokens | None:
         """Return the tokens that the receiver of `ft_transfer_call` did not use, or None."""
         args, status = from_json(call.args, _ResolveArgs), self.outcome.status
         if args is None or not isinstance(status, SuccessValue):
@@ -211,7 +192,7 @@ class _ReceiptRows:
         used = from_json(status.value, U128)
         if used is None or used >= args.amount:
             return None
-        return _Tokens(asset_id, args.receiver_id, args.sender_id, args.amount - used)
+        return Tokens(asset_id, args.receiver_id, args.sender_id, args.amount - used)
 
 
 # The JSON of events and arguments ----------------------------------------------------------
@@ -264,15 +245,15 @@ class _MtOwned(_Owned):
     amounts: list[U128]
 
 
-def _ft_moves(event: _Event, contract_id: str) -> Iterator[_Tokens | None]:
+def _ft_moves(event: _Event, contract_id: str) -> Iterator[Tokens | None]:
     """Yield the tokens of each item of a NEP-141 event; None for a malformed item."""
     kind = _FT_DATA.get(event.event)
     for raw in event.data if kind is not None else ():
         data = from_json(raw, kind)
-        yield data and _Tokens(f"nep141:{contract_id}", *_owners(event.event, data), data.amount)
+        yield data and Tokens(f"nep141:{contract_id}", *_owners(event.event, data), data.amount)
 
 
-def _mt_moves(event: _Event, contract_id: str) -> Iterator[_Tokens | None]:
+def _mt_moves(event: _Event, contract_id: str) -> Iterator[Tokens | None]:
     """Yield the tokens of each item of a NEP-245 event; a malformed item has none."""
     kind = _MT_DATA.get(event.event)
     for raw in event.data if kind is not None else ():
@@ -280,7 +261,7 @@ def _mt_moves(event: _Event, contract_id: str) -> Iterator[_Tokens | None]:
         if data is not None and len(data.token_ids) == len(data.amounts):
             owners = _owners(event.event, data)
             for token_id, amount in zip(data.token_ids, data.amounts, strict=True):
-                yield _Tokens(f"nep245:{contract_id}:{token_id}", *owners, amount)
+                yield Tokens(f"nep245:{contract_id}:{token_id}", *owners, amount)
 
 
 def _owners(event: str, data: Any) -> tuple[str | None, str | None]:

@@ -72,7 +72,7 @@ def _page(world: World, query: Query) -> dict[str, Any]:
                 break
     token = None
     if last is not None and len(transfers) == limit:
-        token = str(last.timestamp_ns << 32 | last.transfer_index)
+        token = str(last.block.timestamp_ns << 32 | last.transfer_index)
     return {"transfers": transfers, "resume_token": token}
 
 
@@ -86,9 +86,9 @@ def _filter(query: Query, view: _AccountView) -> Callable[[Row], bool]:
     def matches(row: Row) -> bool:
         # In SQL null is not unequal to a text, so `ignore_system` also drops mints and burns.
         return (
-            start_s <= row.timestamp_ns / 1e9 < stop_s
+            start_s <= row.block.timestamp_ns / 1e9 < stop_s
             and resumes(row)
-            and (query.asset_id is None or row.asset_id == query.asset_id)
+            and (query.asset_id is None or row.tokens.asset_id == query.asset_id)
             and (not direction or direction * view.amount(row) > 0)
             and (query.min_amount is None or abs(view.amount(row)) >= int(query.min_amount))
             and (query.min_human_amount is None or view.reaches(row, query.min_human_amount))
@@ -118,7 +118,7 @@ def _resume_filter(query: Query) -> Callable[[Row], bool]:
     sign = -1 if query.desc else 1
 
     def is_after(row: Row) -> bool:
-        later = sign * (row.timestamp_ns - token_ns)
+        later = sign * (row.block.timestamp_ns - token_ns)
         return later > 0 or (later == 0 and sign * (row.transfer_index - index) > 0)
 
     return is_after
@@ -132,43 +132,42 @@ class _AccountView:
         self._values: dict[tuple[str, str, bytes, int], Any] = {}
 
     def members(self, row: Row) -> dict[str, Any]:
-        block = self._world.chain.by_height(row.block_height)
-        start = None if block is None else block.prev_height
+        block, receipt, start = row.block, row.receipt, row.block.prev_height
         return {
-            "block_height": str(row.block_height),
-            "block_timestamp": str(row.timestamp_ns),
+            "block_height": str(block.height),
+            "block_timestamp": str(block.timestamp_ns),
             "transaction_id": row.transaction_id,
-            "receipt_id": row.receipt_id,
+            "receipt_id": receipt.receipt_id,
             "action_index": row.action_index,
             "log_index": row.log_index,
             "transfer_index": row.transfer_index,
-            "signer_id": row.signer_id,
-            "predecessor_id": row.predecessor_id,
-            "receipt_account_id": row.receipt_account_id,
+            "signer_id": receipt.signer_id,
+            "predecessor_id": receipt.predecessor_id,
+            "receipt_account_id": receipt.receiver_id,
             "account_id": self._account_id,
             "other_account_id": self.other_id(row),
-            "asset_id": row.asset_id,
-            "asset_type": _ASSET_TYPES[row.asset_id.partition(":")[0]],
+            "asset_id": row.tokens.asset_id,
+            "asset_type": _ASSET_TYPES[row.tokens.asset_id.partition(":")[0]],
             "amount": str(self.amount(row)),
             "method_name": row.method_name,
             "transfer_type": row.transfer_type,
             "human_amount": self._human_amount(row),
             "usd_amount": None,
             "start_of_block_balance": None if start is None else self._balance(row, start),
-            "end_of_block_balance": self._balance(row, row.block_height),
+            "end_of_block_balance": self._balance(row, row.block.height),
         }
 
     def _is_sender(self, row: Row) -> bool:
         """Return True if the account sent the transfer; a transfer to itself counts as received."""
-        return row.receiver_id != self._account_id
+        return row.tokens.receiver_id != self._account_id
 
     def other_id(self, row: Row) -> str | None:
         """Return the other account; None for a mint or a burn."""
-        return row.receiver_id if self._is_sender(row) else row.sender_id
+        return row.tokens.receiver_id if self._is_sender(row) else row.tokens.sender_id
 
     def amount(self, row: Row) -> int:
         """Return the signed amount, cut to the range of Int128."""
-        amount = min(row.amount, _INT128_MAX)
+        amount = min(row.tokens.amount, _INT128_MAX)
         return -amount if self._is_sender(row) else amount
 
     def reaches(self, row: Row, least: float) -> bool:
@@ -179,37 +178,37 @@ class _AccountView:
     def _human_amount(self, row: Row) -> float | None:
         """Return the signed amount in whole tokens; None without the token's decimals."""
         factor = _NEAR_FACTOR
-        if row.asset_id != NATIVE:
+        if row.tokens.asset_id != NATIVE:
             decimals = self._decimals(row)
             if decimals is None:
                 return None
             factor = 10.0**decimals
-        return (-1 if self._is_sender(row) else 1) * (float(row.amount) / factor)
+        return (-1 if self._is_sender(row) else 1) * (float(row.tokens.amount) / factor)
 
     def _decimals(self, row: Row) -> int | None:
         """Return a token's decimals after the block of a transfer, or None."""
-        standard, _, token = row.asset_id.partition(":")
+        standard, _, token = row.tokens.asset_id.partition(":")
         contract_id, _, token_id = token.partition(":")
         if standard == "nep245" and contract_id == _INTENTS:  # its token id names the wrapped token
             standard, _, token = token_id.partition(":")
             if standard in ("nep141", "nep245"):
                 contract_id, _, token_id = token.partition(":")
         if standard == "nep141":
-            metadata = self._view(contract_id, "ft_metadata", {}, row.block_height, _Metadata)
+            metadata = self._view(contract_id, "ft_metadata", {}, row.block.height, _Metadata)
             return None if metadata is None else int(metadata.decimals)
         args = {"token_ids": [token_id]}
         method = "mt_metadata_base_by_token_id"
-        metadata = self._view(contract_id, method, args, row.block_height, list[_Metadata])
+        metadata = self._view(contract_id, method, args, row.block.height, list[_Metadata])
         return int(metadata[0].decimals) if metadata else None
 
     def _balance(self, row: Row, height: int) -> str | None:
         """Return the account's balance after a block; None if it cannot be read."""
         if height < self._world.chain.earliest.height:
             return None
-        if row.asset_id == NATIVE:
+        if row.tokens.asset_id == NATIVE:
             account = self._world.state(height).account(self._account_id)
             return None if account is None else str(account.amount + account.locked)
-        standard, _, token = row.asset_id.partition(":")
+        standard, _, token = row.tokens.asset_id.partition(":")
         contract_id, _, token_id = token.partition(":")
         args = {"account_id": self._account_id}
         method = "ft_balance_of"
