@@ -18,7 +18,6 @@ from ledgerkit.protocol.borsh import blob, items, text, u32, u64, u128
 
 if TYPE_CHECKING:
     from ledgerkit.localnet.chain_types import Block, Outcome, Proposal
-    from ledgerkit.protocol import Signature
 
 PathItem = tuple[CryptoHash, bool]  # a neighbour, and True if it is on the left
 _ABSENT, _PRESENT = b"\0", b"\1"
@@ -145,13 +144,14 @@ def block_roots(block: Block) -> Roots:
 def rest_hash(block: Block, version: int, roots: Roots) -> CryptoHash:
     """Return the hash of the part of a header that light clients do not read."""
     mask = block.chunk_mask
+    approvals = [_PRESENT + a.encode() if a else _ABSENT for a in block.approvals]
     parts = (
         *(roots.chunks, roots.receipts, roots.chunks, roots.transactions, NO_CODE),
         *(block.random_value, encode_validators(proposals(block)), blob(bytes(mask))),
         *(u128(block.gas_price), u128(block.total_supply), u32(0)),
         *(block.last_final_block, block.last_ds_final_block),
         *(u64(block.ordinal), u64(block.prev_height or 0), _ABSENT),
-        *(items([_option(approval) for approval in block.approvals]), u32(version)),
+        *(items(approvals), u32(version)),
         items([blob(bytes(bits)) for bits in endorsements(block)]),
     )
     return CryptoHash.of(b"".join(parts))
@@ -191,7 +191,3 @@ def approved_message(prev_hash: bytes, prev_height: int, height: int) -> bytes:
     if height == prev_height + 1:
         return _ENDORSEMENT + prev_hash + u64(height)
     return _SKIP + u64(prev_height) + u64(height)
-
-
-def _option(signature: Signature | None) -> bytes:
-    return _ABSENT if signature is None else _PRESENT + signature.encode()

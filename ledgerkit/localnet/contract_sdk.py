@@ -262,7 +262,6 @@ def _load_state(cls: type[Contract], contract: Contract, *, init: bool) -> bytes
 
 class _Signature(NamedTuple):
     arguments: type[msgspec.Struct]
-    names: tuple[str, ...]
     keys: frozenset[str]  # the arguments that are public keys
     returns_nothing: bool
 
@@ -281,18 +280,17 @@ def _signature(function: Callable[..., Any]) -> _Signature:
         optional = parameter.default is not inspect.Parameter.empty
         fields.append((parameter.name, hint, *((parameter.default,) if optional else ())))
     arguments = msgspec.defstruct(function.__name__, fields, kw_only=True)
-    names = tuple(parameter.name for parameter in parameters)
     result = hints.get("return", Any)
-    return _Signature(arguments, names, frozenset(keys), result is None or result is type(None))
+    return _Signature(arguments, frozenset(keys), result is None or result is type(None))
 
 
 def _decode_arguments(function: Callable[..., Any], data: bytes) -> dict[str, Any]:
     signature = _signature(function)
-    if not signature.names:
+    if not signature.arguments.__struct_fields__:
         return {}
     try:
         decoded = json_decoding.decode(data or b"{}", signature.arguments, _decode_other)
-        arguments = {name: getattr(decoded, name) for name in signature.names}
+        arguments = msgspec.structs.asdict(decoded)
         for name in signature.keys:
             value = arguments[name]
             arguments[name] = None if value is None else PublicKey.from_text(value)
@@ -372,7 +370,6 @@ class JsonMap(Generic[T]):
         self._vm, self._prefix, self._kind = vm, prefix, kind
 
     def get(self, key: str) -> T | None:
-        """Return a value, or None."""
         data = self._vm.storage_read(self._prefix + text(key))
         return None if data is None else self._decode(data)
 
@@ -384,7 +381,6 @@ class JsonMap(Generic[T]):
         return value
 
     def put(self, key: str, value: T) -> None:
-        """Write a value."""
         self._vm.storage_write(self._prefix + text(key), self._encode(value))
 
     def put_or_remove(self, key: str, value: T) -> None:

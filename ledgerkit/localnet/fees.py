@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import Enum
+from functools import reduce
+from operator import add
 from typing import TYPE_CHECKING, NamedTuple
 
 from ledgerkit.protocol import Action, PublicKey
@@ -50,14 +52,10 @@ class Fee(NamedTuple):
         return self.send_sir if to_self else self.send_other
 
     def times(self, count: int) -> Fee:
-        return Fee(self.send_sir * count, self.send_other * count, self.execute * count)
+        return Fee(*(gas * count for gas in self))
 
     def plus(self, other: Fee) -> Fee:
-        return Fee(
-            self.send_sir + other.send_sir,
-            self.send_other + other.send_other,
-            self.execute + other.execute,
-        )
+        return Fee(*map(add, self, other))
 
 
 def _uniform(gas: int) -> Fee:
@@ -207,7 +205,6 @@ class Profile:
     reward_percent: int  # the contract's share of the gas burnt inside its calls
 
     def has(self, feature: Feature) -> bool:
-        """Return True if the protocol version has a feature."""
         return self.version >= feature.since
 
     def account_kind(self, account_id: str) -> AccountKind:
@@ -220,10 +217,7 @@ class Profile:
 
     def fee(self, action: Action, receiver_id: str) -> Fee:
         """Return the fee of an action, without the actions inside a delegate action."""
-        first, *others = [fee for _, fee in self.fee_parts(action, receiver_id)]
-        for part in others:
-            first = first.plus(part)
-        return first
+        return reduce(Fee.plus, [fee for _, fee in self.fee_parts(action, receiver_id)])
 
     def fee_parts(self, action: Action, receiver_id: str) -> list[tuple[str, Fee]]:
         match action:
@@ -247,7 +241,9 @@ class Profile:
                 parts = [("GAS_KEY_TRANSFER_BASE", self.table["gas_key_transfer"])]
                 parts.append(("GAS_KEY_BYTE", byte))
             case kinds.SignedDelegate():
-                parts = [("DELEGATE", self._delegate(action))]
+                is_charged_here = self.has(Feature.ML_DSA_CHARGED_WHERE_VERIFIED)
+                gas = _verification_gas(action) if is_charged_here else 0
+                parts = [("DELEGATE", self.table["delegate"].plus(Fee(0, 0, gas)))]
             case _:
                 kind = kinds.KIND_OF[type(action)]
                 parts = [(kind.fee.upper(), self.table[kind.fee])]
@@ -263,11 +259,6 @@ class Profile:
         if kind == "near-implicit":
             fee = fee.plus(self.table["add_full_access_key"])
         return fee
-
-    def _delegate(self, action: kinds.SignedDelegate) -> Fee:
-        fee = self.table["delegate"]
-        is_charged_here = self.has(Feature.ML_DSA_CHARGED_WHERE_VERIFIED)
-        return fee.plus(Fee(0, 0, _verification_gas(action))) if is_charged_here else fee
 
     def verification_gas(self, public_key: PublicKey, actions: Iterable[Action]) -> int:
         """Sum the gas to verify the signatures of a transaction when it is converted."""

@@ -107,7 +107,7 @@ class Source:
     def access_key(self, account_id: str, packed: bytes) -> AccessKey | None:
         if self.account(account_id) is None:
             return None
-        is_listed = ("_listed_keys", account_id) in self.values
+        is_listed = ("access_keys", account_id) in self.values
         if is_listed or not PublicKey.from_stored(packed).packed:  # a hash is in lists only
             return self.access_keys(account_id).get(packed)
         return self._single_key(account_id, packed)
@@ -118,11 +118,10 @@ class Source:
         result = self._query("view_access_key", account_id=account_id, public_key=key)
         return None if "error" in result else _parse_access_key(result)
 
-    def access_keys(self, account_id: str) -> dict[bytes, AccessKey]:
-        return self._listed_keys(account_id) if self.account(account_id) else {}
-
     @_read_once
-    def _listed_keys(self, account_id: str) -> dict[bytes, AccessKey]:
+    def access_keys(self, account_id: str) -> dict[bytes, AccessKey]:
+        if self.account(account_id) is None:
+            return {}
         keys: dict[bytes, AccessKey] = {}
         page: dict[str, Any] = {}
         while True:
@@ -178,14 +177,11 @@ class Source:
     def _paged_state(self, account_id: str) -> dict[bytes, bytes]:
         return self._all_pages(account_id, limit=_STATE_PER_PAGE)
 
+    @_read_once
     def _state(self, account_id: str) -> dict[bytes, bytes] | None:
         """Return the whole state of a contract; None if the network does not list it."""
-        return self._listed_state(account_id) if self.account(account_id) else {}
-
-    @_read_once
-    def _listed_state(self, account_id: str) -> dict[bytes, bytes] | None:
         try:
-            return self._all_pages(account_id)
+            return self._all_pages(account_id) if self.account(account_id) else {}
         except TooLargeContractStateError:
             return None
 

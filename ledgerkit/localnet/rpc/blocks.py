@@ -57,28 +57,23 @@ def unknown_block(
 
 
 def block(world: World, params: Any) -> Object:
-    """Return the result of `block`."""
     block = find(world, read.lone_reference(params))
     return rpc_json.block(block, world.runtime.profile.version)
 
 
 def gas_price(world: World, params: Any) -> Object:
-    """Return the result of `gas_price`."""
-    return {"gas_price": str(find(world, _optional_block(params)).gas_price)}
-
-
-def _optional_block(params: Any) -> Reference:
     items = read.single(params)
     members = {"block_id": items[0]} if items is not None else read.members(params)
     value = read.member(members, "block_id", read.anything)
-    return read.LATEST if value is None else read.Reference("block_id", read.block_id(value))
+    is_latest = value is None
+    reference = read.LATEST if is_latest else read.Reference("block_id", read.block_id(value))
+    return {"gas_price": str(find(world, reference).gas_price)}
 
 
 # Chunks ----------------------------------------------------------------------------------
 
 
 def chunk(world: World, params: Any) -> Object:
-    """Return the result of `chunk`."""
     items = read.single(params)
     if items is not None:
         block_and_shard = read.pair(items[0])

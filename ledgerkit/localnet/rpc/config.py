@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 
 
 def genesis_config(world: World) -> Object:
-    """Return the result of `genesis_config`."""
     validators = world.epochs.all[0].validators.values()
     return _common_config(world) | {
         "total_supply": str(world.chain.genesis.total_supply),

@@ -22,7 +22,6 @@ RPC_ADDRESS = "127.0.0.1:3030"
 
 
 def status(world: World) -> Object:
-    """Return the result of `status`."""
     head, genesis = world.chain.head, world.chain.genesis
     protocol_version = world.runtime.profile.version
     return {

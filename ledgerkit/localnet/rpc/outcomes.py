@@ -115,7 +115,6 @@ def _receipts(world: World, execution: Execution) -> list[Object]:
 
 
 def receipt(world: World, params: Any) -> Object:
-    """Return the result of `EXPERIMENTAL_receipt`."""
     receipt_id = read.member(read.members(params), "receipt_id", read.crypto_hash)
     receipt = world.receipt(receipt_id)
     if receipt is None:
@@ -124,7 +123,6 @@ def receipt(world: World, params: Any) -> Object:
 
 
 def receipt_to_tx(world: World, params: Any) -> Object:
-    """Return the result of `EXPERIMENTAL_receipt_to_tx`."""
     receipt_id = read.member(read.members(params), "receipt_id", read.crypto_hash)
     tx_hash = world.origin(receipt_id)
     record = find_transaction(world, tx_hash)

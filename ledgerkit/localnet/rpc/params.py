@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import binascii
 from collections.abc import Callable
-from typing import Any, Literal, TypeVar
+from typing import Any, TypeVar
 
 from msgspec import Struct
 
@@ -20,9 +20,6 @@ Read = Callable[[Any], T]
 
 FAILED = "Failed parsing args: "
 U32_MAX = 2**32 - 1
-FINALITIES = ("optimistic", "near-final", "final")
-CHECKPOINTS = ("genesis", "earliest_available")
-_REFERENCES = ("block_id", "finality", "sync_checkpoint")
 _MIN_ACCOUNT_ID, _MAX_ACCOUNT_ID = 2, 64  # bytes
 _BASE58 = "123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz"
 _BASE64 = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/")
@@ -31,12 +28,8 @@ _BASE64 = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456
 class Reference(Struct, frozen=True):
     """A block reference."""
 
-    kind: Literal["block_id", "finality", "sync_checkpoint"]
+    kind: str
     value: int | CryptoHash | str
-
-    @property
-    def as_sent(self) -> Members:
-        return {self.kind: self.value}
 
 
 LATEST = Reference("finality", "optimistic")
@@ -104,7 +97,6 @@ def boolean(value: Any) -> bool:
 
 
 def u64(value: Any) -> int:
-    """Read an unsigned 64-bit integer."""
     return _integer(value, range(U64_MAX + 1), "u64")
 
 
@@ -252,12 +244,15 @@ def lone_reference(params: Any) -> Reference:
 
 
 def _reference(name: str, value: Any) -> Reference:
-    kind = one_of(_REFERENCES)(name)
-    if kind == "block_id":
-        return Reference("block_id", block_id(value))
-    if kind == "finality":
-        return Reference("finality", one_of(FINALITIES)(value))
-    return Reference("sync_checkpoint", one_of(CHECKPOINTS)(value))
+    kind = one_of(tuple(_REFERENCES))(name)
+    return Reference(kind, _REFERENCES[kind](value))
+
+
+_REFERENCES: dict[str, Read[int | CryptoHash | str]] = {
+    "block_id": block_id,
+    "finality": one_of(("optimistic", "near-final", "final")),
+    "sync_checkpoint": one_of(("genesis", "earliest_available")),
+}
 
 
 def _unexpected(value: Any, expected: str) -> ParseError:

@@ -67,7 +67,6 @@ Query = Callable[[Snapshot], Object]
 
 
 def block_members(block: Block) -> Object:
-    """Return the members with a block's height and hash."""
     return {"block_height": block.height, "block_hash": block.hash}
 
 
@@ -104,7 +103,7 @@ def _find_block(world: World, reference: Reference) -> Block:
     """Return the block of a reference, or raise if it is unknown or garbage collected."""
     block = blocks.resolve(world, reference)
     if block is None:
-        info = {"block_reference": reference.as_sent}
+        info = {"block_reference": {reference.kind: reference.value}}
         raise blocks.unknown_block(world, reference, info, "BLOCK HEADER")
     if blocks.is_collected(world, block):
         data = (

@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 
 
 def runtime_config(world: World) -> Object:
-    """Return the costs and size limits of execution."""
     profile = world.runtime.profile
     return {
         "storage_amount_per_byte": str(fees.STORAGE_BYTE_PRICE),
@@ -75,24 +74,19 @@ def _transaction_costs(profile: Profile) -> Object:
 
 def _action_costs(profile: Profile) -> Object:
     table = profile.table
-    table_names = {
-        "create_account_cost": "create_account",
-        "deploy_contract_cost": "deploy_contract",
-        "deploy_contract_cost_per_byte": "deploy_contract_byte",
-        "function_call_cost": "function_call",
-        "function_call_cost_per_byte": "function_call_byte",
-        "transfer_cost": "transfer",
-        "stake_cost": "stake",
-        "delete_key_cost": "delete_key",
-        "delete_account_cost": "delete_account",
-        "delegate_cost": "delegate",
+    names = ("create_account", "deploy_contract", "function_call", "transfer", "stake")
+    costs = {
+        f"{name}_cost": _fee(table[name])
+        for name in (*names, "delete_key", "delete_account", "delegate")
     }
+    for name in ("deploy_contract", "function_call"):
+        costs[f"{name}_cost_per_byte"] = _fee(table[f"{name}_byte"])
     add_key = {
         "full_access_cost": _fee(table["add_full_access_key"]),
         "function_call_cost": _fee(table["add_function_call_key"]),
         "function_call_cost_per_byte": _fee(table["add_function_call_key_byte"]),
     }
-    return {name: _fee(table[key]) for name, key in table_names.items()} | {"add_key_cost": add_key}
+    return costs | {"add_key_cost": add_key}
 
 
 def _fee(fee: Fee) -> Object:

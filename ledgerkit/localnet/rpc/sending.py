@@ -67,7 +67,6 @@ class Timeout:
 
 
 async def send_tx(world: World, params: Any, clock: Clock) -> Object:
-    """Send a transaction and return the result of `send_tx`."""
     signed, wait_until = _parse_send(params)
     world.is_used = True
     if wait_until == NONE:

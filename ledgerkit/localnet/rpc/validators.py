@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 
 
 def validators(world: World, params: Any) -> Object:
-    """Return the result of `validators`."""
     block = _epoch_block(world, params)
     epoch = world.epochs.all[block.epoch_height]
     shards = list(world.settings.shard_ids)
@@ -101,7 +100,6 @@ def _kicked_out(world: World, epoch: Epoch) -> list[Object]:
 
 
 def validators_ordered(world: World, params: Any) -> list[Object]:
-    """Return the result of `EXPERIMENTAL_validators_ordered`."""
     members = read.members(params)
     block_id = read.optional(members, "block_id", read.block_id)
     reference = read.LATEST if block_id is None else read.Reference("block_id", block_id)
