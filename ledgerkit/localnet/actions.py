@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Never
@@ -92,7 +93,7 @@ class ReceiptRun:
         self.result: bytes | int = b""  # a value, or the position of a promise in `new_receipts`
         self.contracts: list[tuple[str, CryptoHash | str] | None] = []
         self.yield_ids: dict[bytes, CryptoHash] = {}
-        self._gas_profile: dict[tuple[str, str], int] = {}
+        self._gas_profile: Counter[tuple[str, str]] = Counter()
 
     def put_account(self, account: Account | None) -> None:
         """Write the receiver's account, or delete it with None."""
@@ -121,7 +122,7 @@ class ReceiptRun:
             _fail("TotalPromiseInputSizeExceeded", size=size, limit=MAX_INPUT_BYTES)
         for index, action in enumerate(self.receipt.actions):
             self.index = index
-            self.contracts[index] = contract_of(self.account)
+            self.contracts[index] = None if self.account is None else self.account.contract
             fee = self.profile.fee(action, self.receipt.receiver_id).execute
             self.gas_burnt += fee
             self.gas_used += fee
@@ -171,26 +172,12 @@ class ReceiptRun:
         self.call_gas += vm.gas.burnt
         self.gas_burnt += vm.gas.burnt
         self.gas_used += vm.gas.used
-        for entry, gas in vm.gas.profile.items():
-            self._gas_profile[entry] = self._gas_profile.get(entry, 0) + gas
+        self._gas_profile.update(vm.gas.profile)
 
     def gas_profile(self) -> tuple[GasCost, ...]:
         """Return the gas that calls burnt, sorted by category and cost."""
-        if not self._gas_profile:  # most receipts call no contract
-            return ()
         entries = sorted(self._gas_profile.items())
         return tuple([GasCost(category, cost, gas) for (category, cost), gas in entries if gas])
-
-
-def contract_of(account: Account | None) -> tuple[str, CryptoHash | str] | None:
-    """Return the code that an account runs, as an outcome's metadata names it."""
-    if account is None:
-        return None
-    identifier = account.global_contract
-    if identifier is not None:
-        is_hash = isinstance(identifier, CryptoHash)
-        return "global_hash" if is_hash else "global_account_id", identifier
-    return None if account.code_hash == NO_CODE else ("local", account.code_hash)
 
 
 def _fail(name: str, **payload: Any) -> Never:
@@ -260,10 +247,10 @@ def _first_nonce(run: ReceiptRun) -> int:
 def _restore_allowance(run: ReceiptRun, deposit: int) -> None:
     account_id, packed = run.receipt.receiver_id, run.receipt.signer_public_key.stored
     access_key = run.state.access_key(account_id, packed)
-    permission = None if access_key is None else access_key.permission
-    if access_key is None or not isinstance(permission, FunctionCallPermission):
+    if access_key is None:
         return
-    if permission.allowance is not None:
+    permission = access_key.permission
+    if isinstance(permission, FunctionCallPermission) and permission.allowance is not None:
         restored = replace(permission, allowance=permission.allowance + deposit)
         run.store.access_keys.put(account_id, packed, AccessKey(access_key.nonce, restored))
 
@@ -444,7 +431,7 @@ def _init_deterministic(run: ReceiptRun, action: kinds.DeterministicStateInit) -
     # The actor stays the predecessor, which may not add keys or code to this account.
     if run.account is None:
         run.put_account(Account(0))
-    if contract_of(run.account) is None:
+    if run.existing_account().contract is None:
         _set_global_contract(run, action.state_init.code)
         _write_records(run, action.state_init.data)
     _keep_needed_deposit(run, action.deposit)
@@ -509,28 +496,22 @@ def _function_call(run: ReceiptRun, call: kinds.FunctionCall) -> None:
 
 
 def _call_context(run: ReceiptRun, call: kinds.FunctionCall) -> CallContext:
-    receipt, block, account = run.receipt, run.block, run.existing_account()
+    receipt, account = run.receipt, run.existing_account()
     is_last = run.index == len(receipt.actions) - 1  # only the last action's result is sent
-    call_hash = action_hash(receipt.receipt_id, block.height, run.index)
+    call_hash = action_hash(receipt.receipt_id, run.block.height, run.index)
     return CallContext(
         current_account_id=receipt.receiver_id,
+        account=account,
+        block=run.block,
         signer_id=receipt.signer_id,
         signer_public_key=receipt.signer_public_key,
         predecessor_id=receipt.predecessor_id,
         input=call.args,
-        block_height=block.height,
-        block_timestamp=block.timestamp_ns,
-        epoch_height=block.epoch_height,
-        balance=account.amount,
-        locked=account.locked,
-        storage_usage=account.storage_usage,
         attached_deposit=call.deposit,
         prepaid_gas=call.gas,
-        random_seed=random_seed_of(call_hash, block.random_value),
+        random_seed=random_seed_of(call_hash, run.block.random_value),
         action_hash=call_hash,
         chain_id=run.settings.chain_id,
-        validator_stakes=block.validator_stakes,
-        contract=contract_of(account),
         refund_to=receipt.deposit_refund_receiver,
         promise_results=run.inputs,
         data_receivers=tuple(r for _, r in receipt.output_data_receivers) if is_last else (),

@@ -11,7 +11,7 @@ from ledgerkit.localnet import commitments, fees
 from ledgerkit.localnet.chain_types import NO_CODE, Block, Change, Chunk, Outcome, Proposal
 from ledgerkit.localnet.commitments import MerkleTree, PathItem
 from ledgerkit.localnet.runtime import ShardResult
-from ledgerkit.protocol import CryptoHash, Signature, SignedTransaction
+from ledgerkit.protocol import CryptoHash, Signature
 from ledgerkit.protocol.borsh import u64
 
 if TYPE_CHECKING:
@@ -74,8 +74,8 @@ class Chain:
         time_ns = settings.genesis_time_ns
         seed = digest("genesis", settings.chain_id, height, time_ns, genesis.fingerprint)
         chunks = tuple(
-            self._chunk(position, seed, height, ShardResult(position), ())
-            for position in range(len(settings.shard_ids))
+            self._chunk(seed, height, ShardResult(shard), ShardResult(shard))
+            for shard in range(len(settings.shard_ids))
         )
         block = Block(
             height=height,
@@ -130,7 +130,6 @@ class Chain:
         return (self._by_height[number] for number in heights if number in self._by_height)
 
     def changes(self, height: int) -> tuple[Change, ...]:
-        """Return the changes of state of a block's application."""
         return self._changes.get(height, ())
 
     def outcomes_at(self, height: int) -> tuple[Outcome, ...]:
@@ -168,24 +167,23 @@ class Chain:
     def make_block(
         self,
         height: int,
-        included: list[tuple[SignedTransaction, ...]],
+        results: list[ShardResult],  # with transactions only; the previous one: no new chunk
         previous: list[ShardResult],  # the results of each shard's last application
         *,
-        missing: frozenset[int],  # the positions of shards without a new chunk
         minted: int,
         epochs: Epochs,  # after the block's epoch has begun
     ) -> Block:
         """Build the next block and set it as the head; the caller applies it."""
         prev = self.head
         chunks = tuple(
-            prev.chunks[position]
-            if position in missing
-            else self._chunk(position, prev.hash, height, previous[position], transactions)
-            for position, transactions in enumerate(included)
+            prev.chunks[result.shard]
+            if result is last
+            else self._chunk(prev.hash, height, last, result)
+            for last, result in zip(previous, results, strict=True)
         )
         new_epoch = self.begins_epoch()
         ds_final, final = self._finality(height)
-        new = [chunk for position, chunk in enumerate(chunks) if position not in missing]
+        new = [chunk for chunk in chunks if chunk.height_included == height]
         burnt = sum(chunk.balance_burnt for chunk in new)
         validators = epochs.current.validators.values()
         begins_next = new_epoch or prev is self.genesis
@@ -250,22 +248,18 @@ class Chain:
         return prev.hash, prev.last_final_block
 
     def _chunk(
-        self,
-        position: int,
-        prev_hash: CryptoHash,
-        height: int,
-        previous: ShardResult,
-        transactions: tuple[SignedTransaction, ...],
+        self, prev_hash: CryptoHash, height: int, previous: ShardResult, result: ShardResult
     ) -> Chunk:
         receipts = tuple(previous.sent)
+        transactions = tuple(record.signed for record in result.transactions)
         encoded = [signed.encode() for signed in transactions]
         tx_root = commitments.root_of(encoded)
         sent_root = root(receipt.receipt_id for receipt in receipts)
         return Chunk(
-            shard_id=self.settings.shard_ids[position],
-            chunk_hash=digest(prev_hash, position, height, tx_root, sent_root),
+            shard_id=self.settings.shard_ids[result.shard],
+            chunk_hash=digest(prev_hash, result.shard, height, tx_root, sent_root),
             prev_block_hash=prev_hash,
-            prev_state_root=digest(prev_hash, "state", position),
+            prev_state_root=digest(prev_hash, "state", result.shard),
             outcome_root=commitments.root_of_leaves(
                 [commitments.outcome_leaf(outcome) for outcome in previous.outcomes]
             ),
@@ -291,11 +285,9 @@ class Chain:
     def add_results(
         self, height: int, results: list[ShardResult], epoch_changes: list[Change]
     ) -> None:
-        """Record the changes and outcomes of a block's application."""
         changes = [change for result in results for change in result.changes]
         self._changes[height] = (*epoch_changes, *changes)
         self._outcomes[height] = tuple(outcome for result in results for outcome in result.outcomes)
 
     def add_changes(self, height: int, changes: Iterable[Change]) -> None:
-        """Record changes of the state after a block's application."""
         self._changes[height] = (*self._changes[height], *changes)

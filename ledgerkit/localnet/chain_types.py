@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from msgspec import Struct, field
+from msgspec import Struct
 
 from ledgerkit.localnet.execution_errors import Json
 from ledgerkit.protocol import (
@@ -32,6 +32,15 @@ class Account(Struct, frozen=True, gc=False):
     storage_usage: int = ACCOUNT_BYTES
     global_contract: CryptoHash | str | None = None  # by code hash, or by its owner's account id
     bootstrap_nonce: int | None = None  # set in a universal account without its initial state
+
+    @property
+    def contract(self) -> tuple[str, CryptoHash | str] | None:
+        """The code that the account runs, as an outcome's metadata names it."""
+        identifier = self.global_contract
+        if identifier is not None:
+            is_hash = isinstance(identifier, CryptoHash)
+            return "global_hash" if is_hash else "global_account_id", identifier
+        return None if self.code_hash == NO_CODE else ("local", self.code_hash)
 
     def plus(self, *, amount: int = 0, locked: int = 0, storage: int = 0) -> Account:
         """Return the account with changed balances in yoctoNEAR and bytes of storage."""
@@ -225,7 +234,7 @@ class TransactionRecord(Struct):
 
 
 class BlockContext(Struct, frozen=True):
-    """The values of a block that the execution of its receipts depends on."""
+    """The values of a block that the execution of its receipts and view calls depends on."""
 
     height: int
     timestamp_ns: int
@@ -239,16 +248,12 @@ class CallContext(Struct, frozen=True, kw_only=True):
     """The context of a call; by default the chain itself calls, outside of any receipt."""
 
     current_account_id: str
+    account: Account  # with the attached deposit
+    block: BlockContext
     signer_id: str = SYSTEM
     signer_public_key: PublicKey = SYSTEM_KEY
     predecessor_id: str = SYSTEM
     input: bytes
-    block_height: int
-    block_timestamp: int
-    epoch_height: int
-    balance: int  # with the attached deposit
-    locked: int = 0
-    storage_usage: int = 0
     attached_deposit: int = 0
     prepaid_gas: int
     random_seed: bytes = bytes(32)
@@ -259,6 +264,4 @@ class CallContext(Struct, frozen=True, kw_only=True):
     fixed_gas: int | None = None  # replaces the sum of the host functions' gas
     code_size: int = 0
     chain_id: str = ""
-    validator_stakes: Mapping[str, int] = field(default_factory=dict)  # yoctoNEAR, of this epoch
-    contract: tuple[str, CryptoHash | str] | None = None  # as in an outcome's metadata
     refund_to: str = SYSTEM  # receives the deposits if the receipt fails

@@ -64,9 +64,14 @@ class Epochs:
                 later[account_id] = Proposal(account_id, staked.public_key, staked.stake + reward)
         self.next_validators = later
         self.all.append(Epoch(previous.height + 1, start_height, current, {}, rewards))
+        # What is locked beyond the highest stake in these epochs is released.
+        eras = (previous.validators, current, later)
         heads = store.accounts.head.items()
-        for account_id in [name for name, values in heads if values and values[b""].locked]:
-            _unlock_excess(account_id, [previous.validators, current, later], store)
+        for account_id, account in [(name, values[b""]) for name, values in heads if values]:
+            seats = [validators[account_id] for validators in eras if account_id in validators]
+            excess = account.locked - max((seat.stake for seat in seats), default=0)
+            if excess > 0:
+                store.accounts.put(account_id, b"", account.plus(amount=excess, locked=-excess))
         return sum(rewards.values())
 
     def _pay_rewards(self, epoch: Epoch, store: StateStore) -> dict[str, int]:
@@ -78,14 +83,3 @@ class Epochs:
                 rewards[account_id] = reward = validator.stake // divisor
                 store.accounts.put(account_id, b"", account.plus(locked=reward))
         return rewards
-
-
-def _unlock_excess(account_id: str, epochs: list[dict[str, Proposal]], store: StateStore) -> None:
-    """Unlock the part of an account's stake above its highest stake in the epochs."""
-    account = store.accounts.get(account_id)
-    if account is None:
-        return
-    stakes = [validators[account_id].stake for validators in epochs if account_id in validators]
-    excess = account.locked - max(stakes, default=0)
-    if excess > 0:
-        store.accounts.put(account_id, b"", account.plus(amount=excess, locked=-excess))

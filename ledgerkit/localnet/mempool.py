@@ -38,10 +38,7 @@ class Mempool:
         tx = signed.transaction
         queues = self._queues.setdefault(self._shard_of(tx.signer_id), {})
         queue = queues.setdefault((tx.signer_id, tx.public_key.packed, tx.nonce_index), deque())
-        if queue and tx.nonce < queue[-1].transaction.nonce:
-            insort(queue, signed, key=lambda queued: queued.transaction.nonce)
-        else:
-            queue.append(signed)
+        insort(queue, signed, key=lambda queued: queued.transaction.nonce)
 
     def pop_rounds(self, shard: int) -> Iterator[SignedTransaction]:
         """Remove a shard's transactions one by one, the lowest nonce of each queue in turn."""

@@ -25,7 +25,7 @@ from ledgerkit.protocol.access_keys import (
     GasKeyFunctionCall,
 )
 from ledgerkit.protocol.limits import MAX_CODE_BYTES
-from ledgerkit.units import U64_MAX, U128_MAX
+from ledgerkit.units import U64_MAX
 
 if TYPE_CHECKING:
     from ledgerkit.localnet.chain_types import CallContext
@@ -63,14 +63,14 @@ class PromiseHost:
     def __init__(self, context: CallContext, profile: Profile, yields: Yields | None) -> None:
         self.context, self.profile = context, profile
         self.current_account_id, self.is_view = context.current_account_id, context.is_view
-        self.balance = context.balance  # yoctoNEAR, with the deposit, less promised deposits
+        self.balance = context.account.amount  # yoctoNEAR, with the deposit, less promised deposits
         self.gas = GasCounter(context.prepaid_gas, context.fixed_gas, is_view=context.is_view)
         self.drafts: list[ReceiptDraft] = []
         self.weights: list[tuple[ReceiptDraft, int, kinds.FunctionCall, int]] = []
         self.resumed: list[tuple[CryptoHash, bytes]] = []
         self.yielded: list[CryptoHash] = []
         self.yield_ids: dict[bytes, CryptoHash] = {}  # the data ids by the contract's own ids
-        self.subsidized = 0  # yoctoNEAR of deposits that the chain added, see `deduct`
+        self.subsidized = 0  # yoctoNEAR of deposits that the chain added, see `deduct_deposit`
         self.is_begun = False  # True within a module's host function whose base cost is burnt
         self._waiting_yields = Yields() if yields is None else yields
         self._data_id_count = self._promise_count = 0
@@ -112,18 +112,19 @@ class PromiseHost:
         self._count_promise()
         return Promise(self, drafts, is_joint=True)
 
-    def deduct(self, deposit: int, *, may_subsidize: bool = False) -> None:
+    def deduct_deposit(self, action: Action) -> None:
         """
-        Deduct a deposit from the account's balance.
+        Deduct an action's deposit from the account's balance.
 
         Since version 85 a contract without any balance may attach one yoctoNEAR to a call; the
         chain adds it (nearcore: one_yocto_on_promise).
         """
-        has_subsidy = may_subsidize and self.profile.has(Feature.ONE_YOCTO_ON_PROMISE)
+        deposit, is_call = kinds.deposit_of(action), isinstance(action, kinds.FunctionCall)
+        has_subsidy = is_call and self.profile.has(Feature.ONE_YOCTO_ON_PROMISE)
         if has_subsidy and deposit == 1 and not self.balance:
             self.subsidized += 1
             return
-        if not 0 <= deposit <= U128_MAX or deposit > self.balance:
+        if deposit > self.balance:
             raise HostError("Exceeded the account balance.", "BalanceExceeded")
         self.balance -= deposit
 
@@ -181,7 +182,7 @@ class PromiseHost:
         return fee.send(to_self=to_self) + fee.execute
 
     def _new_data_id(self) -> CryptoHash:
-        new_id = data_id(self.context.action_hash, self.context.block_height, self._data_id_count)
+        new_id = data_id(self.context.action_hash, self.context.block.height, self._data_id_count)
         self._data_id_count += 1
         return new_id
 
@@ -195,7 +196,7 @@ class PromiseHost:
         self.gas.burn_host("YIELD_CREATE_BASE")
         check_method_name(method_name)
         self.gas.burn_host("YIELD_CREATE_BYTE", len(method_name.encode()) + len(args))
-        return self._new_yield(method_name, args, deposit=0, gas=gas, weight=weight)
+        return self._new_yield(kinds.FunctionCall(method_name, args, gas), weight)
 
     def yield_create_with_id(
         self, method_name: str, args: bytes, yield_id: bytes, *, deposit: int, gas: int, weight: int
@@ -208,19 +209,16 @@ class PromiseHost:
         self.gas.burn_host("YIELD_CREATE_BYTE", len(method_name.encode()) + len(args))
         if self._data_id_of(yield_id) is not None:
             return None
-        promise, new_id = self._new_yield(
-            method_name, args, deposit=deposit, gas=gas, weight=weight
-        )
+        call = kinds.FunctionCall(method_name, args, gas, deposit)
+        promise, new_id = self._new_yield(call, weight)
         self.yield_ids[yield_id] = new_id
         return promise
 
-    def _new_yield(
-        self, method_name: str, args: bytes, *, deposit: int, gas: int, weight: int
-    ) -> tuple[Promise, CryptoHash]:
+    def _new_yield(self, call: kinds.FunctionCall, weight: int) -> tuple[Promise, CryptoHash]:
         new_id = self._new_data_id()
         promise = self._new_receipt(self.current_account_id, [new_id], self._data_gas(to_self=True))
         promise.drafts[0].is_yield = True
-        promise.add_call(method_name, args, deposit=deposit, gas=gas, weight=weight)
+        promise.add_call(call, weight)
         self.yielded.append(new_id)
         return promise, new_id
 
@@ -290,9 +288,7 @@ class Promise:
 
     def transfer(self, deposit: int) -> Promise:
         """Add a transfer of yoctoNEAR to the receiver."""
-        self._add("transfer", kinds.Transfer(deposit))
-        self.vm.deduct(deposit)
-        return self
+        return self._add("transfer", kinds.Transfer(deposit))
 
     def function_call(
         self, method_name: str, args: bytes, *, deposit: int = 0, gas: int = 0, weight: int = 0
@@ -300,15 +296,10 @@ class Promise:
         """Add a call with at least `gas`, and a share of the unused gas by `weight`."""
         self.vm.host_call("promise_batch_action_function_call")
         check_method_name(method_name)
-        return self.add_call(method_name, args, deposit=deposit, gas=gas, weight=weight)
+        return self.add_call(kinds.FunctionCall(method_name, args, gas, deposit), weight)
 
-    def add_call(
-        self, method_name: str, args: bytes, *, deposit: int, gas: int, weight: int
-    ) -> Promise:
-        """Add a checked call: burn its fees, reserve its gas, deduct its deposit."""
-        call = kinds.FunctionCall(method_name, args, gas, deposit)
+    def add_call(self, call: kinds.FunctionCall, weight: int) -> Promise:
         self._append(call)
-        self.vm.deduct(deposit, may_subsidize=True)
         if weight:
             draft = self.drafts[0]
             self.vm.weights.append((draft, len(draft.actions) - 1, call, weight))
@@ -335,7 +326,6 @@ class Promise:
         method_names: Sequence[str] = (),
         nonce: int = 0,
     ) -> Promise:
-        """Add an action that adds a function call key to the receiver."""
         permission = FunctionCallPermission(
             allowance, parse_account_id(receiver_id), _checked_names(method_names)
         )
@@ -343,7 +333,6 @@ class Promise:
         return self._add("add_key_with_function_call", action)
 
     def delete_key(self, public_key: PublicKey | str) -> Promise:
-        """Add an action that removes a key of the receiver."""
         return self._add("delete_key", kinds.DeleteKey(_parse_key(public_key)))
 
     def add_full_access_gas_key(self, public_key: PublicKey, num_nonces: int) -> Promise:
@@ -367,10 +356,7 @@ class Promise:
         return self._add("add_gas_key_with_function_call", action)
 
     def transfer_to_gas_key(self, public_key: PublicKey, deposit: int) -> Promise:
-        """Add a transfer of yoctoNEAR to a gas key of the receiver."""
-        self._add("transfer_to_gas_key", kinds.TransferToGasKey(public_key, deposit))
-        self.vm.deduct(deposit)
-        return self
+        return self._add("transfer_to_gas_key", kinds.TransferToGasKey(public_key, deposit))
 
     # Code --------------------------------------------------------------------------------
 
@@ -381,24 +367,20 @@ class Promise:
     def deploy_global_contract(
         self, code: bytes, deploy_mode: Literal["CodeHash", "AccountId"]
     ) -> Promise:
-        """Add an action that publishes code as a global contract of the receiver."""
         _check_code(code)
         return self._add("deploy_global_contract", kinds.DeployGlobalContract(code, deploy_mode))
 
     def use_global_contract(self, identifier: CryptoHash | str) -> Promise:
-        """Add an action that makes the receiver run a global contract."""
         return self._add("use_global_contract", kinds.UseGlobalContract(identifier))
 
     def state_init(self, code: CryptoHash | str, deposit: int) -> int:
         """Add the initial state of a deterministic account; return the action's index."""
         self._add("state_init", kinds.DeterministicStateInit(kinds.StateInit(code), deposit))
-        self.vm.deduct(deposit)
         return len(self.drafts[0].actions) - 1
 
     def universal_state_init(self, state_init: bytes, deposit: int) -> Promise:
-        self._add("universal_state_init", kinds.UniversalStateInit(state_init, deposit))
-        self.vm.deduct(deposit)
-        return self
+        action = kinds.UniversalStateInit(state_init, deposit)
+        return self._add("universal_state_init", action)
 
     def set_state_init_entry(self, action_index: int, key: bytes, value: bytes) -> None:
         self.vm.host_call("set_state_init_data_entry")
@@ -436,9 +418,11 @@ class Promise:
         return self._append(action)
 
     def _append(self, action: Action) -> Promise:
+        """Add an action: burn its fees, reserve its gas, deduct its deposit."""
         draft = self._single_draft()
         self.vm.burn_action_fee(action, draft.receiver_id)
         draft.actions.append(action)
+        self.vm.deduct_deposit(action)
         return self
 
 

@@ -14,7 +14,6 @@ from msgspec import Struct, field, structs
 from ledgerkit.localnet import fees, transaction_validity
 from ledgerkit.localnet.actions import ReceiptRun, refund
 from ledgerkit.localnet.chain_types import (
-    Account,
     ActionReceipt,
     BlockContext,
     Change,
@@ -32,7 +31,7 @@ from ledgerkit.localnet.execution_errors import ActionError
 from ledgerkit.localnet.fees import Feature
 from ledgerkit.localnet.promises import Yields
 from ledgerkit.localnet.state import StateStore, global_name, nonce_key
-from ledgerkit.protocol import AccessKey, CryptoHash, SignedTransaction, receipt_id_of
+from ledgerkit.protocol import CryptoHash, SignedTransaction, receipt_id_of
 from ledgerkit.protocol.actions import deposits
 
 if TYPE_CHECKING:
@@ -45,6 +44,7 @@ class ShardResult(Struct):
     """The results of one shard's application in one block, as they accumulate."""
 
     shard: int  # the shard's position
+    transactions: list[TransactionRecord] = field(default_factory=list)
     outcomes: list[Outcome] = field(default_factory=list)
     sent: list[Receipt] = field(default_factory=list)
     yielded: list[Receipt] = field(default_factory=list)  # they stay on the shard
@@ -61,8 +61,7 @@ class Runtime:
         self.store, self.settings = store, settings
         self.profile = fees.PROFILES[settings.profile]
         self._received: dict[DataKey, bytes | None] = {}
-        self._waiting: dict[DataKey, CryptoHash] = {}  # the receipt that waits for the data
-        self._postponed: dict[CryptoHash, tuple[ActionReceipt, set[CryptoHash]]] = {}
+        self._waiting: dict[DataKey, ActionReceipt] = {}  # the receipt that waits for the data
         self._yield_timeouts: dict[int, list[tuple[int, DataKey]]] = {}  # by shard, with heights
         self._yield_ids: dict[tuple[str, bytes], CryptoHash] = {}  # data ids, by contracts' own ids
 
@@ -71,7 +70,7 @@ class Runtime:
     def convert(
         self,
         signed: SignedTransaction,
-        charge: tuple[transaction_validity.Cost, Account, AccessKey | None],  # from `check`
+        charge: transaction_validity.Charge,
         block: BlockContext,
         result: ShardResult,
     ) -> TransactionRecord:
@@ -118,12 +117,7 @@ class Runtime:
     def receive(self, receipt: Receipt, block: BlockContext, result: ShardResult) -> None:
         """Process a receipt: execute it, postpone it, or execute the receipt that waited for it."""
         if isinstance(receipt, ActionReceipt):
-            input_ids, receiver_id = receipt.input_data_ids, receipt.receiver_id
-            missing = {id_ for id_ in input_ids if (receiver_id, id_) not in self._received}
-            if missing:
-                self._postpone(receipt, missing)
-            else:
-                self._execute(receipt, block, result)
+            self._execute_or_postpone(receipt, block, result)
         elif isinstance(receipt, DataReceipt):
             self._receive_data(receipt, block, result)
         elif isinstance(receipt, DistributionReceipt):
@@ -158,27 +152,17 @@ class Runtime:
         if receipt.is_promise_resume and key not in self._waiting:
             return  # the yielded call has timed out
         self._received[key] = receipt.data
-        receipt_id = self._waiting.pop(key, None)
-        if receipt_id is None:
+        callback = self._waiting.pop(key, None)
+        if callback is None:
             return
-        callback, missing = self._postponed[receipt_id]
-        missing.discard(receipt.data_id)
-        if missing:
-            return
-        del self._postponed[receipt_id]
         try:
-            self._execute(callback, block, result)
+            self._execute_or_postpone(callback, block, result)
         except KeyboardInterrupt:
-            self._postpone(callback, {receipt.data_id})
+            self._waiting[key] = callback
             raise
 
-    def _postpone(self, receipt: ActionReceipt, missing: set[CryptoHash]) -> None:
-        self._postponed[receipt.receipt_id] = (receipt, missing)
-        for data_id in missing:
-            self._waiting[receipt.receiver_id, data_id] = receipt.receipt_id
-
     def postponed(self) -> list[ActionReceipt]:
-        return [receipt for receipt, _ in self._postponed.values()]
+        return list(self._waiting.values())
 
     def resume_timed_out(self, block: BlockContext, result: ShardResult) -> None:
         """Resume, without data, the shard's yielded calls whose timeout has passed."""
@@ -194,6 +178,15 @@ class Runtime:
                     receipt_id, account_id, account_id, data_id, None, is_promise_resume=True
                 )
                 result.sent.append(resume)
+
+    def _execute_or_postpone(
+        self, receipt: ActionReceipt, block: BlockContext, result: ShardResult
+    ) -> None:
+        keys = [(receipt.receiver_id, data_id) for data_id in receipt.input_data_ids]
+        missing = [key for key in keys if key not in self._received]
+        self._waiting.update(dict.fromkeys(missing, receipt))
+        if not missing:
+            self._execute(receipt, block, result)
 
     def _execute(self, receipt: ActionReceipt, block: BlockContext, result: ShardResult) -> None:
         receiver_id = receipt.receiver_id
@@ -223,8 +216,8 @@ class Runtime:
 
     def _yields_of(self, account_id: str) -> Yields:
         def is_waiting(data_id: CryptoHash) -> bool:
-            receipt_id = self._waiting.get((account_id, data_id))
-            return receipt_id is not None and self._postponed[receipt_id][0].is_promise_yield
+            receipt = self._waiting.get((account_id, data_id))
+            return receipt is not None and receipt.is_promise_yield
 
         def data_id_of(yield_id: bytes) -> CryptoHash | None:
             data_id = self._yield_ids.get((account_id, yield_id))
@@ -341,8 +334,10 @@ class Runtime:
         due = block.height + self.settings.yield_timeout
         result.yielded.append(receipt)
         timeouts = self._yield_timeouts.setdefault(result.shard, [])
-        timeouts.extend((due, (receipt.receiver_id, data_id)) for data_id in receipt.input_data_ids)
-        self._postpone(receipt, set(receipt.input_data_ids))
+        for data_id in receipt.input_data_ids:
+            key = (receipt.receiver_id, data_id)
+            timeouts.append((due, key))
+            self._waiting[key] = receipt
 
 
 def _data_receipts(run: ReceiptRun, failure: Failure | None) -> list[Receipt]:

@@ -32,12 +32,10 @@ class VersionedTable(Generic[V]):
         self._journal = journal
 
     def get(self, account_id: str, key: bytes = b"", height: int = _HEAD) -> V | None:
-        values = self.head.get(account_id)
-        value = None if values is None else values.get(key)
+        value = self.head.get(account_id, {}).get(key)
         if height == _HEAD:
             return value
-        histories = self._history.get(account_id)
-        history = None if histories is None else histories.get(key)
+        history = self._history.get(account_id, {}).get(key)
         if history is None:
             return value
         heights, replaced = history
@@ -45,9 +43,7 @@ class VersionedTable(Generic[V]):
         return value if position == len(heights) else replaced[position]
 
     def put(self, account_id: str, key: bytes, value: V | None) -> None:
-        values = self.head.get(account_id)
-        if values is None:
-            values = self.head[account_id] = {}
+        values = self.head.setdefault(account_id, {})
         self._journal.append((self, account_id, key, values.get(key)))
         self.restore(account_id, key, value)
 
@@ -61,13 +57,10 @@ class VersionedTable(Generic[V]):
 
     def add_history(self, account_id: str, key: bytes, value: V | None, height: int) -> None:
         """Record the value that was replaced at a height; later ones at the height are ignored."""
-        histories = self._history.setdefault(account_id, {})
-        history = histories.get(key)
-        if history is None:
-            histories[key] = ([height], [value])
-        elif history[0][-1] != height:
-            history[0].append(height)
-            history[1].append(value)
+        heights, replaced = self._history.setdefault(account_id, {}).setdefault(key, ([], []))
+        if not heights or heights[-1] != height:
+            heights.append(height)
+            replaced.append(value)
 
     def items(
         self, account_id: str, prefix: bytes = b"", height: int = _HEAD

@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Any, Never
 from msgspec import Struct, structs
 
 from ledgerkit.localnet import fees
+from ledgerkit.localnet.chain_types import Account
 from ledgerkit.localnet.execution_errors import InvalidTransactionError, variant
 from ledgerkit.localnet.fees import Feature, Profile
 from ledgerkit.protocol import (
     AccessKey,
     Action,
-    CryptoHash,
     FunctionCallPermission,
     GasKeyFunctionCall,
     PublicKey,
@@ -37,8 +37,6 @@ from ledgerkit.units import U128_MAX
 from ledgerkit.validation import is_account_id
 
 if TYPE_CHECKING:
-    from ledgerkit.localnet.chain_types import Account
-    from ledgerkit.localnet.settings import Settings
     from ledgerkit.localnet.state import State
 
 _ML_DSA = "ml-dsa-65"
@@ -54,23 +52,25 @@ class Cost(Struct, frozen=True):
     total: int  # yoctoNEAR, with deposits
 
 
+Charge = tuple[Cost, Account, AccessKey | None]  # the account and the key after the payment
+
+
 def check(
     signed: SignedTransaction,
     state: State,
-    settings: Settings,
     profile: Profile,
     *,
+    is_expired: bool,
     gas_price: int,
-    height: int,
-    height_of: Callable[[CryptoHash], int | None],
-    chunk_height: int | None = None,
-    is_signed: bool = True,
-) -> tuple[Cost, Account, AccessKey | None]:
+    chunk_height: int | None,
+    is_signed: bool,
+) -> Charge:
     """Check a transaction; return its cost, and the account and access key that paid it."""
     # A submission has no chunk height. On inclusion the nonce has an upper bound. The contents are
     # not checked again, because they cannot have changed.
     tx = signed.transaction
-    check_age(tx, settings, height, height_of)
+    if is_expired:
+        raise InvalidTransactionError("Expired")
     if chunk_height is None:
         check_contents(signed, profile, is_signed=is_signed)
     cost = cost_of(tx, profile, gas_price)
@@ -89,18 +89,6 @@ def check(
     check_nonce(tx, last_nonce(tx, access_key, state), chunk_height)
     pay = _pay if tx.nonce_index is None else _pay_from_gas_key
     return cost, *pay(tx, account, access_key, cost)
-
-
-def check_age(
-    tx: Transaction,
-    settings: Settings,
-    height: int,
-    height_of: Callable[[CryptoHash], int | None],
-) -> None:
-    """Check that the transaction's block is known and not too old."""
-    block_height = height_of(tx.block_hash)
-    if block_height is None or height > block_height + settings.validity:
-        raise InvalidTransactionError("Expired")
 
 
 def check_contents(signed: SignedTransaction, profile: Profile, *, is_signed: bool = True) -> None:

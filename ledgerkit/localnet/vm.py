@@ -43,10 +43,10 @@ class Vm(PromiseHost):
         super().__init__(context, profile, yields)
         self._state = state
         self.input = context.input  # the encoded arguments
-        self.locked = context.locked  # yoctoNEAR at stake
-        self.storage_usage = context.storage_usage  # bytes
-        self.block_height, self.epoch_height = context.block_height, context.epoch_height
-        self.block_timestamp = context.block_timestamp  # in nanoseconds
+        self.locked = context.account.locked  # yoctoNEAR at stake
+        self.storage_usage = context.account.storage_usage  # bytes
+        self.block_height, self.epoch_height = context.block.height, context.block.epoch_height
+        self.block_timestamp = context.block.timestamp_ns
         self.random_seed = context.random_seed  # 32 bytes
         self.logs: list[str] = []
         self.log_bytes = 0
@@ -95,7 +95,6 @@ class Vm(PromiseHost):
         return self.gas.used
 
     def sha256(self, data: bytes) -> bytes:
-        """Compute a SHA-256 hash."""
         self.gas.burn_host("SHA256_BASE")
         self.gas.burn_host("SHA256_BYTE", len(data))
         return sha256(data).digest()
@@ -125,7 +124,6 @@ class Vm(PromiseHost):
         return value
 
     def storage_has_key(self, key: bytes) -> bool:
-        """Return True if a storage record exists."""
         self.gas.burn_host("BASE")
         self.gas.burn_host("STORAGE_HAS_KEY_BASE")
         self._check_key(key)

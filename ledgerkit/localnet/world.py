@@ -16,28 +16,28 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from os import PathLike
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from msgspec import Struct, field
 
 from ledgerkit.errors import InvalidRequestError
 from ledgerkit.localnet import fees, transaction_validity
-from ledgerkit.localnet.actions import contract_of, fixed_gas
+from ledgerkit.localnet.actions import fixed_gas
 from ledgerkit.localnet.chain import Chain
 from ledgerkit.localnet.chain_types import (
-    Account,
     ActionReceipt,
     Block,
     BlockContext,
     CallContext,
     Change,
     DistributionReceipt,
+    Failure,
     Outcome,
     Receipt,
     TransactionRecord,
 )
 from ledgerkit.localnet.contract_sdk import Contract, run_code
-from ledgerkit.localnet.deployment import check_deployed, deployment
 from ledgerkit.localnet.epochs import Epochs
 from ledgerkit.localnet.execution_errors import CallError, CodeError, InvalidTransactionError
 from ledgerkit.localnet.mempool import Mempool
@@ -45,17 +45,23 @@ from ledgerkit.localnet.promises import Promise
 from ledgerkit.localnet.runtime import Runtime, ShardResult
 from ledgerkit.localnet.vm import Vm
 from ledgerkit.protocol import (
-    AccessKey,
+    AccountId,
     Action,
+    AddKey,
+    CreateAccount,
     CryptoHash,
+    DeployContract,
     FullAccess,
     PublicKey,
+    SecretKey,
     Signature,
     SignedTransaction,
     Transaction,
+    Transfer,
 )
 from ledgerkit.protocol.access_keys import GasKey
 from ledgerkit.protocol.actions import deposits
+from ledgerkit.units import yocto
 
 if TYPE_CHECKING:
     from ledgerkit.localnet.genesis import Genesis
@@ -63,6 +69,7 @@ if TYPE_CHECKING:
     from ledgerkit.localnet.state import State
 
 _MAX_CONVERSION_GAS = fees.CHUNK_GAS // 2  # per chunk, to leave gas for receipts
+_MAX_EXAMPLES = 3  # accounts that an error names
 _SIGNATURE_BYTES = {"ed25519": 64, "secp256k1": 65}
 
 T = TypeVar("T")
@@ -113,8 +120,8 @@ class World:
         self.summary = WorldSummary()
         self._shards = len(settings.shard_ids)
         self._last_results = [ShardResult(shard) for shard in range(self._shards)]
-        self._arrived: list[list[Receipt]] = [[] for _ in range(self._shards)]
-        self._delayed: list[list[Receipt]] = [[] for _ in range(self._shards)]
+        # By shard: the receipts that it has not applied, first the delayed ones.
+        self._queues: list[list[Receipt]] = [[] for _ in range(self._shards)]
         self._transactions: dict[CryptoHash, TransactionRecord] = {}
         self._last_event_height = settings.genesis_height
         self.is_used = False  # True once a request has sent a transaction
@@ -209,8 +216,7 @@ class World:
         """True if a transaction or receipt waits for the next block."""
         return bool(
             len(self.mempool)
-            or any(self._arrived)
-            or any(self._delayed)
+            or any(self._queues)
             or any(result.sent for result in self._last_results)
         )
 
@@ -220,7 +226,24 @@ class World:
         account = state.account(contract_id)
         if account is None:
             raise CodeError(contract_id)
-        context = self._view_context(contract_id, method_name, args, block, account)
+        context = CallContext(
+            current_account_id=contract_id,
+            account=account,
+            block=BlockContext(
+                block.height,
+                block.timestamp_ns,
+                block.epoch_height,
+                block.random_value,
+                block.gas_price,
+                self.epochs.stakes(),
+            ),
+            input=args,
+            prepaid_gas=fees.VIEW_GAS,
+            random_seed=block.random_value,
+            chain_id=self.settings.chain_id,
+            is_view=True,
+            fixed_gas=fixed_gas(self.settings, contract_id, method_name),
+        )
         vm = Vm(context, state, self.runtime.profile)
         try:
             result = run_code(vm, state, account, method_name)
@@ -228,27 +251,6 @@ class World:
             error.logs = tuple(vm.logs)
             raise
         return ViewResult(b"" if isinstance(result, Promise) else result, tuple(vm.logs))
-
-    def _view_context(
-        self, contract_id: str, method_name: str, args: bytes, block: Block, account: Account
-    ) -> CallContext:
-        return CallContext(
-            current_account_id=contract_id,
-            input=args,
-            block_height=block.height,
-            block_timestamp=block.timestamp_ns,
-            epoch_height=block.epoch_height,
-            balance=account.amount,
-            locked=account.locked,
-            storage_usage=account.storage_usage,
-            prepaid_gas=fees.VIEW_GAS,
-            random_seed=block.random_value,
-            chain_id=self.settings.chain_id,
-            validator_stakes=self.epochs.stakes(),
-            contract=contract_of(account),
-            is_view=True,
-            fixed_gas=fixed_gas(self.settings, contract_id, method_name),
-        )
 
     # Transactions and time ---------------------------------------------------------------
 
@@ -282,33 +284,33 @@ class World:
         tx = Transaction(signer_id, key, nonce, receiver_id, self.chain.final.hash, actions)
         placeholder = Signature(key.curve, bytes(_SIGNATURE_BYTES[key.curve]))
         signed = SignedTransaction(tx, placeholder)
-        self._check(signed, self.chain.head.gas_price, is_signed=False)
+        self.check(signed, is_signed=False)
         self.mempool.add(signed)
         return signed
 
-    def check(self, signed: SignedTransaction) -> None:
-        """Check a transaction at the head; raise InvalidTransactionError at the first failure."""
-        self._check(signed, self.chain.head.gas_price)
+    def check(
+        self, signed: SignedTransaction, chunk_height: int | None = None, *, is_signed: bool = True
+    ) -> transaction_validity.Charge:
+        """
+        Check a transaction on submission or, with a chunk's height, on inclusion.
 
-    def _check(
-        self,
-        signed: SignedTransaction,
-        gas_price: int,
-        chunk_height: int | None = None,
-        *,
-        is_signed: bool = True,
-    ) -> tuple[transaction_validity.Cost, Account, AccessKey | None]:
-        """Check a transaction on submission or, with a chunk's height, on inclusion."""
+        Returns the cost, and the account and access key after the payment; raises
+        InvalidTransactionError at the first failure.
+        """
         return transaction_validity.check(
             signed,
             self.store.at(),
-            self.settings,
             self.runtime.profile,
-            gas_price=gas_price,
-            height=self.chain.head.height,
-            height_of=self._height_of,
+            is_expired=self._is_expired(signed.transaction),
+            gas_price=self.chain.head.gas_price,
             chunk_height=chunk_height,
             is_signed=is_signed,
+        )
+
+    def _is_expired(self, tx: Transaction) -> bool:
+        block_height = self._height_of(tx.block_hash)
+        return (
+            block_height is None or self.chain.head.height > block_height + self.settings.validity
         )
 
     def _height_of(self, block_hash: CryptoHash) -> int | None:
@@ -354,18 +356,32 @@ class World:
 
         The contract is a Python class, the bytes of a compiled contract, or the path of its file.
         """
-        signed = deployment(
-            account_id,
-            contract,
-            balance,
-            secret_keys=self.keys(),
-            state=self.state(),
-            block_hash=self.chain.final.hash,
-        )
+        code = _read_code(contract)
+        new_id, secret_keys = AccountId(account_id), self.keys()
+        parent_id = new_id.parent
+        secret_text = secret_keys.get(parent_id or "")
+        if parent_id is None or secret_text is None:
+            examples = ", ".join(list(secret_keys)[:_MAX_EXAMPLES])
+            expected = f"a sub-account of an account with a published key, such as {examples}"
+            raise InvalidRequestError.refuse("account_id", account_id, expected)
+        secret = SecretKey.from_text(secret_text)
+        public_key = secret.public_key
+        access_key = self.state().access_key(parent_id, public_key.stored)
+        nonce = access_key.nonce + 1 if access_key else 1
+        deposit = Transfer(yocto(balance))
+        actions = (CreateAccount(), deposit, AddKey(public_key), DeployContract(code))
+        block_hash = self.chain.final.hash
+        tx = Transaction(parent_id, public_key, nonce, new_id, block_hash, actions)
+        signed = tx.sign(secret)
         self.submit(signed)
         self.settle()
         record = self.transaction(signed.hash)
-        check_deployed(signed, self.outcome(record.receipt.receipt_id) if record else None)
+        outcome = self.outcome(record.receipt.receipt_id) if record else None
+        status = None if outcome is None else outcome.status
+        if status is None or isinstance(status, Failure):
+            reason = "the transaction was not included" if status is None else status.error
+            expected = f"an account that can be created: {reason}"
+            raise InvalidRequestError.refuse("account_id", account_id, expected)
         return signed
 
     def adjust(self, **changes: Any) -> None:
@@ -397,22 +413,19 @@ class World:
             self._last_results[shard] if shard in missing else ShardResult(shard)
             for shard in range(self._shards)
         ]
-        included = [
-            [] if shard in missing else self._include(context, result)
-            for shard, result in enumerate(results)
-        ]
-        transactions = [tuple(record.signed for record in records) for records in included]
-        previous = self._last_results
-        block = self.chain.make_block(
-            height, transactions, previous, missing=missing, minted=minted, epochs=self.epochs
-        )
-        self._route_receipts(block)
         new_results = [result for result in results if result.shard not in missing]
         for result in new_results:
-            local = [record.receipt for record in included[result.shard] if record.is_local]
-            self._apply(result, local, context)
+            self._include(context, result)
+        block = self.chain.make_block(
+            height, results, self._last_results, minted=minted, epochs=self.epochs
+        )
+        for chunk in block.new_chunks:
+            for receipt in chunk.receipts:
+                self._queues[self._shard_of(receipt)].append(receipt)
+        for result in new_results:
+            self._apply(result, context)
         self._record_results(block, new_results, epoch_changes)
-        if any(included) or any(result.outcomes for result in new_results):
+        if any(result.outcomes for result in new_results):
             self._last_event_height = height
         self.answered_reads.clear()
         self._last_results = results
@@ -428,76 +441,62 @@ class World:
         self.minted += minted
         return minted, self.store.commit(height, ("validator_accounts_update", None))
 
-    def _include(self, block: BlockContext, result: ShardResult) -> list[TransactionRecord]:
+    def _include(self, block: BlockContext, result: ShardResult) -> None:
         """Move transactions from the mempool to a shard's chunk; drop invalid ones."""
-        included: list[TransactionRecord] = []
         postponed: list[SignedTransaction] = []
         for signed in self.mempool.pop_rounds(result.shard):
             if result.gas_used >= _MAX_CONVERSION_GAS or self._waits_for_nonce(signed):
                 postponed.append(signed)
                 continue
-            record = self._convert_if_valid(signed, block, result)
-            if record is not None:
-                included.append(record)
+            try:
+                charge = self.check(signed, block.height)
+            except InvalidTransactionError:
+                continue
+            record = self.runtime.convert(signed, charge, block, result)
+            self._transactions[signed.hash] = record
+            self._receipts[record.receipt.receipt_id] = record.receipt
+            result.transactions.append(record)
         for signed in postponed:
             self.mempool.add(signed)
-        return included
 
     def _waits_for_nonce(self, signed: SignedTransaction) -> bool:
         """Return True if the nonces before a transaction's strict nonce are not used yet."""
         tx = signed.transaction
         if tx.nonce_mode != "strict":
             return False
-        state, height = self.store.at(), self.chain.head.height
+        state = self.store.at()
         access_key = state.access_key(tx.signer_id, tx.public_key.stored)
-        if access_key is None:
+        if access_key is None or self._is_expired(tx):
             return False
         try:
-            transaction_validity.check_age(tx, self.settings, height, self._height_of)
             ak_nonce = transaction_validity.last_nonce(tx, access_key, state)
         except InvalidTransactionError:
             return False
         return tx.nonce > ak_nonce + 1
-
-    def _convert_if_valid(
-        self, signed: SignedTransaction, block: BlockContext, result: ShardResult
-    ) -> TransactionRecord | None:
-        try:
-            charge = self._check(signed, block.gas_price, block.height)
-        except InvalidTransactionError:
-            return None
-        record = self.runtime.convert(signed, charge, block, result)
-        self._transactions[signed.hash] = record
-        self._receipts[record.receipt.receipt_id] = record.receipt
-        return record
-
-    def _route_receipts(self, block: Block) -> None:
-        for chunk in block.new_chunks:
-            for receipt in chunk.receipts:
-                self._arrived[self._shard_of(receipt)].append(receipt)
 
     def _shard_of(self, receipt: Receipt) -> int:
         if isinstance(receipt, DistributionReceipt):
             return self.settings.shard_ids.index(receipt.target_shard)
         return self.settings.shard_of(receipt.receiver_id)
 
-    def _apply(self, result: ShardResult, local: list[ActionReceipt], block: BlockContext) -> None:
+    def _apply(self, result: ShardResult, block: BlockContext) -> None:
         """
         Apply a shard's receipts: local ones, then delayed ones, then new ones.
 
         After Ctrl-C in a contract, its receipt and the following ones are delayed.
         """
-        delayed, arrived = self._delayed[result.shard], self._arrived[result.shard]
-        self._delayed[result.shard], self._arrived[result.shard] = [], []
-        for receipt in [*local, *delayed, *arrived]:
+        local = [record.receipt for record in result.transactions if record.is_local]
+        receipts = [*local, *self._queues[result.shard]]
+        delayed = self._queues[result.shard] = []
+        for receipt in receipts:
             if result.gas_used >= fees.CHUNK_GAS or self._interrupt is not None:
-                self._delayed[result.shard].append(receipt)
+                delayed.append(receipt)
                 continue
             try:
                 self.runtime.receive(receipt, block, result)
             except KeyboardInterrupt as interrupt:
                 self._interrupt = interrupt
-                self._delayed[result.shard].append(receipt)
+                delayed.append(receipt)
         self.runtime.resume_timed_out(block, result)
 
     def _record_results(
@@ -530,22 +529,29 @@ class World:
         """Sum all yoctoNEAR, in accounts, in gas keys and in receipts not yet executed."""
         accounts = (values[b""] for values in self.store.accounts.head.values() if values)
         balances = sum(a.amount + a.locked for a in accounts)
-        return balances + self.value_in_gas_keys() + self.value_in_receipts()
-
-    def value_in_gas_keys(self) -> int:
-        """Sum the yoctoNEAR that gas keys hold for gas."""
         keys = (key for keys in self.store.access_keys.head.values() for key in keys.values())
-        return sum(k.permission.balance for k in keys if isinstance(k.permission, GasKey))
+        gas_keys = sum(k.permission.balance for k in keys if isinstance(k.permission, GasKey))
+        return balances + gas_keys + self.value_in_receipts()
 
     def value_in_receipts(self) -> int:
         """Sum the yoctoNEAR in receipts not yet executed."""
-        receipts: list[Receipt] = [r for result in self._last_results for r in result.sent]
-        for shard in range(self._shards):
-            receipts += [*self._arrived[shard], *self._delayed[shard]]
-        receipts += self.runtime.postponed()
         prepaid_gas = self.runtime.profile.prepaid_gas
         return sum(
             deposits(r.actions) + prepaid_gas(r.actions, r.receiver_id) * r.gas_price
-            for r in receipts
-            if isinstance(r, ActionReceipt)
+            for r in self._receipts.values()
+            if isinstance(r, ActionReceipt) and r.receipt_id not in self._outcomes
         )
+
+
+def _read_code(contract: type[Contract] | bytes | PathLike[str]) -> bytes:
+    if isinstance(contract, type) and issubclass(contract, Contract):
+        return contract.code
+    if isinstance(contract, bytes):
+        return contract
+    expected = "a Contract class, the bytes of a compiled contract, or a path to its file"
+    if not isinstance(contract, PathLike):
+        raise InvalidRequestError.refuse("contract", contract, expected)
+    try:
+        return Path(contract).read_bytes()
+    except OSError as error:
+        raise InvalidRequestError.refuse("contract", contract, f"{expected} ({error})") from None

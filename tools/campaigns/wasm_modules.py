@@ -13,7 +13,7 @@ import time
 from typing import TYPE_CHECKING
 
 from ledgerkit.localnet import fees
-from ledgerkit.localnet.chain_types import CallContext
+from ledgerkit.localnet.chain_types import NO_CODE, Account, BlockContext, CallContext
 from ledgerkit.localnet.execution_errors import CallError
 from ledgerkit.localnet.state import StateStore
 from ledgerkit.localnet.vm import Vm
@@ -44,13 +44,9 @@ def call(code: bytes, method_name: str) -> str:
         signer_id="bob.near",
         signer_public_key=KEY,
         predecessor_id="bob.near",
+        account=Account(10**24),
+        block=BlockContext(1, 1, 1, NO_CODE, 0, {}),
         input=b"{}",
-        block_height=1,
-        block_timestamp=1,
-        epoch_height=1,
-        balance=10**24,
-        locked=0,
-        storage_usage=100,
         attached_deposit=0,
         prepaid_gas=GAS,
         random_seed=bytes(32),

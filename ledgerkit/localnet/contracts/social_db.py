@@ -14,7 +14,7 @@ from typing import Any, Literal
 from msgspec import UNSET, Struct, UnsetType
 
 from ledgerkit.errors import InvalidRequestError
-from ledgerkit.localnet.chain_types import CallContext
+from ledgerkit.localnet import chain_types
 from ledgerkit.localnet.contract_sdk import (
     BAD_INPUT,
     U128,
@@ -488,16 +488,14 @@ class SocialDb(Contract, code_name="ledgerkit.localnet.contracts.social.Social")
 
 def _genesis_context(
     account_id: str, block_height: int, deposit: int = 0, data: bytes = b"{}"
-) -> CallContext:
-    return CallContext(
+) -> chain_types.CallContext:
+    return chain_types.CallContext(
         current_account_id="social",
         signer_id=account_id,
         predecessor_id=account_id,
+        account=chain_types.Account(deposit),
+        block=chain_types.BlockContext(block_height, 0, 0, chain_types.NO_CODE, 0, {}),
         input=data,
-        block_height=block_height,
-        block_timestamp=0,
-        epoch_height=0,
-        balance=deposit,
         attached_deposit=deposit,
         prepaid_gas=GENESIS_GAS,
         fixed_gas=0,

@@ -235,7 +235,7 @@ _CONTRACT_KINDS = {"local": 1, "global_hash": 2, "global_account_id": 3}
 @_host(_NUMBER, cost="BASE", result="i64")
 def current_contract_code(guest: Guest, register_id: int) -> int:
     """Write the hash or the owner of the account's code; return its kind, 0 for none."""
-    contract = guest.vm.context.contract
+    contract = guest.vm.context.account.contract
     if contract is None:
         return 0
     kind, identifier = contract
@@ -247,13 +247,13 @@ def current_contract_code(guest: Guest, register_id: int) -> int:
 @_host(_ACCOUNT_ID, _NUMBER, cost="BASE")
 def validator_stake(guest: Guest, account_id: str, stake_address: int) -> None:
     guest.burn("VALIDATOR_STAKE_BASE")
-    guest.write_u128(stake_address, guest.vm.context.validator_stakes.get(account_id, 0))
+    guest.write_u128(stake_address, guest.vm.context.block.validator_stakes.get(account_id, 0))
 
 
 @_host(_NUMBER, cost="BASE")
 def validator_total_stake(guest: Guest, stake_address: int) -> None:
     guest.burn("VALIDATOR_TOTAL_STAKE_BASE")
-    guest.write_u128(stake_address, sum(guest.vm.context.validator_stakes.values()))
+    guest.write_u128(stake_address, sum(guest.vm.context.block.validator_stakes.values()))
 
 
 # Old modules count their instructions themselves.

@@ -7,7 +7,15 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from ledgerkit.localnet import contract_sdk, fees
-from ledgerkit.localnet.chain_types import CallContext, Outcome, SuccessReceiptId, SuccessValue
+from ledgerkit.localnet.chain_types import (
+    NO_CODE,
+    Account,
+    BlockContext,
+    CallContext,
+    Outcome,
+    SuccessReceiptId,
+    SuccessValue,
+)
 from ledgerkit.localnet.execution_errors import CallError, PanicError
 from ledgerkit.localnet.settings import Settings
 from ledgerkit.localnet.state import StateStore
@@ -65,7 +73,7 @@ class ContractHarness:
         for key, value in dict(genesis).items():
             self.store.data.put(account_id, key, value)
         self.balance, self.locked, self.usage = balance, 0, 100
-        self.epoch, self.height = 10, 100
+        self.epoch, self.height, self.time_ns = 10, 100, 0
         self.context = {"prepaid_gas": 300 * TGAS, **context}
 
     def call(
@@ -92,13 +100,11 @@ class ContractHarness:
         values: dict[str, Any] = {
             "current_account_id": self.account_id,
             "signer_id": "alice.near",
+            "account": Account(
+                self.balance + attached_deposit, self.locked, storage_usage=self.usage
+            ),
+            "block": BlockContext(self.height, self.time_ns, self.epoch, NO_CODE, 0, {}),
             "input": contract_sdk.to_json(arguments),
-            "block_height": self.height,
-            "block_timestamp": 0,
-            "epoch_height": self.epoch,
-            "balance": self.balance + attached_deposit,
-            "locked": self.locked,
-            "storage_usage": self.usage,
             "attached_deposit": attached_deposit,
         }
         vm_context = CallContext(**(values | self.context | context))

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from ledgerkit.localnet import fees
-from ledgerkit.localnet.chain_types import CallContext
+from ledgerkit.localnet.chain_types import NO_CODE, Account, BlockContext, CallContext
 from ledgerkit.localnet.state import StateStore
 from ledgerkit.localnet.vm import Vm
 from ledgerkit.localnet.wasm.guest import Guest, memory_violation
@@ -34,20 +36,17 @@ class FlatMemory:
 class Machine:
     """A guest with a memory that tests write to."""
 
-    def __init__(self, profile: fees.Profile = fees.PROFILES["86"], **context: object) -> None:
+    def __init__(self, profile: fees.Profile = fees.PROFILES["86"], **context: Any) -> None:
         self.memory, self._end = FlatMemory(), 0
+        balance = context.pop("balance", 100 * N)
         values: dict[str, object] = {
+            "account": Account(balance, 7, storage_usage=12),
+            "block": BlockContext(10, 42, 1, NO_CODE, 0, {}),
             "current_account_id": "alice.near",
             "signer_id": "bob.near",
             "signer_public_key": KEY,
             "predecessor_id": "carol.near",
             "input": b"arguments",
-            "block_height": 10,
-            "block_timestamp": 42,
-            "epoch_height": 1,
-            "balance": 100 * N,
-            "locked": 7,
-            "storage_usage": 12,
             "attached_deposit": 2,
             "prepaid_gas": 300 * fees.TGAS,
             "random_seed": bytes(32),

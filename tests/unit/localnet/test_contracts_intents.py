@@ -29,7 +29,9 @@ def contract() -> ContractHarness:
     records = Intents.genesis(
         "wrap.near", balances, {SOLVER: [SOLVER_KEY]}, fee=1, fee_collector=COLLECTOR
     )
-    return ContractHarness(Intents, "intents.near", records, block_timestamp=DEADLINE)
+    contract = ContractHarness(Intents, "intents.near", records)
+    contract.time_ns = DEADLINE
+    return contract
 
 
 @pytest.mark.skipif(not RECORDED.exists(), reason="the recordings are elsewhere")
@@ -73,10 +75,10 @@ class TestRecorded:
 
     def test_messages_that_it_refuses(self, contract: ContractHarness) -> None:
         """One that is late, changed, used before, or that nobody matches."""
-        contract.context["block_timestamp"] = DEADLINE + 1
+        contract.time_ns = DEADLINE + 1
         refusal = contract.panic_message("execute_intents", signed=self.signed())
         assert refusal == "deadline has expired"
-        contract.context["block_timestamp"] = DEADLINE
+        contract.time_ns = DEADLINE
         changed = self.signed()
         changed[2]["payload"]["message"] = changed[2]["payload"]["message"].replace("3000", "3001")
         refusal = contract.panic_message("execute_intents", signed=changed)

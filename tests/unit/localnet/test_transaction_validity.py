@@ -282,17 +282,8 @@ def refusal(ledger, signed):
 def refused_by_chunk(ledger, signed):
     """Give the error with which a transaction is not included at the next height."""
     world = ledger.world
-    height = world.chain.head.height
-    given = {"gas_price": 10**8, "height": height, "chunk_height": height + 1}
     with pytest.raises(InvalidTransactionError) as caught:
-        transaction_validity.check(
-            signed,
-            world.state(),
-            world.settings,
-            world.runtime.profile,
-            height_of=world.chain.height_of,
-            **given,
-        )
+        world.check(signed, world.chain.head.height + 1)
     return caught.value.error
 
 
