@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from itertools import groupby
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -28,36 +28,21 @@ _DEPLOYMENTS = (DeployContract, UseGlobalContract)
 _KEY_NAMES = {"FullAccess": "a full-access key", "FunctionCall": "a function-call key"}
 
 
-class Phrase(NamedTuple):
-    """A request in words: "send 5 NEAR to bob.near" and "sent 5 NEAR to bob.near"."""
-
-    infinitive: str
-    past: str
-
-
-def describe_request(request: Request, amounts: AmountTexts) -> Phrase:
+def describe_request(request: Request, amounts: AmountTexts, *, is_past: bool = False) -> str:
+    """Describe what a request is to do, "send 5 NEAR to bob.near", or did: "sent 5 NEAR …"."""
     if not request.actions:
         name = "unknown actions" if request.actions is None else "a transaction without actions"
-        return _phrase("send", "sent", f"{name} to {receiver_name(request)}")
+        return f"{'sent' if is_past else 'send'} {name} to {receiver_name(request)}"
     if "CreateAccount" in map(action_name, request.actions):
-        return _describe_creation(request, amounts)
-    phrases = [_describe_action(action, request, amounts) for action in request.actions]
-    groups = [(phrase, len(list(group))) for phrase, group in groupby(phrases)]
-    return Phrase(
-        _join_phrases([(phrase.infinitive, count) for phrase, count in groups]),
-        _join_phrases([(phrase.past, count) for phrase, count in groups]),
-    )
-
-
-def _join_phrases(texts: list[tuple[str, int]]) -> str:
-    parts = [f"{text} {n} times" if n > 1 else text for text, n in texts[:_MAX_ACTIONS]]
-    n_others = sum(n for _, n in texts[_MAX_ACTIONS:])
+        return f"{'created' if is_past else 'create'} {_describe_creation(request, amounts)}"
+    texts = [
+        _describe_action(action, request, amounts, is_past=is_past) for action in request.actions
+    ]
+    groups = [(text, len(list(group))) for text, group in groupby(texts)]
+    parts = [f"{text} {n} times" if n > 1 else text for text, n in groups[:_MAX_ACTIONS]]
+    n_others = sum(n for _, n in groups[_MAX_ACTIONS:])
     others = f", then {n_others} more action{'s' if n_others > 1 else ''}" if n_others else ""
     return ", then ".join(parts) + others
-
-
-def _phrase(infinitive: str, past: str, object_text: str) -> Phrase:
-    return Phrase(f"{infinitive} {object_text}", f"{past} {object_text}")
 
 
 def receiver_name(request: Request) -> str:
@@ -71,7 +56,7 @@ def _on_receiver(request: Request) -> str:
     return "" if receiver_name(request) == "itself" else f" on {account(request.receiver_id)}"
 
 
-def _describe_creation(request: Request, amounts: AmountTexts) -> Phrase:
+def _describe_creation(request: Request, amounts: AmountTexts) -> str:
     actions = request.actions or ()
     names = [action_name(action) for action in actions]
     deposits = [deposit(action) for action in actions]
@@ -83,8 +68,7 @@ def _describe_creation(request: Request, amounts: AmountTexts) -> Phrase:
     parts += ["a contract"] if has_code else []
     parts += [f"a call of {_method(call)}" for call in map(function_call, actions) if call]
     listed = list_texts(parts)
-    object_text = account(request.receiver_id) + (f" with {listed}" if listed else "")
-    return _phrase("create", "created", object_text)
+    return account(request.receiver_id) + (f" with {listed}" if listed else "")
 
 
 def list_texts(texts: list[str]) -> str:
@@ -97,44 +81,50 @@ def list_texts(texts: list[str]) -> str:
 # Actions ---------------------------------------------------------------------------------
 
 
-def _describe_action(action: Action | str, request: Request, amounts: AmountTexts) -> Phrase:
-    call = function_call(action)
+def _describe_action(
+    action: Action | str, request: Request, amounts: AmountTexts, *, is_past: bool
+) -> str:
+    call, kind = function_call(action), kind_of(action)
     if call is not None:
-        return _describe_call(call, request, amounts)
-    kind = kind_of(action)
+        text = _describe_call(call, request, amounts)
+        if is_past:
+            return f"called {text}"
+        return _describe_purpose(call, request, amounts) or f"call {text}"
     if kind is None or kind.phrase is None:
-        return _describe_members(action, request, amounts)
-    infinitive, past, object_text = kind.phrase
-    names = {
-        "amount": _near(deposit(action), amounts),
-        "receiver": receiver_name(request),
-        "place": _on_receiver(request),
-    }
-    return _phrase(infinitive, past, object_text.format_map(names))
+        infinitive, past, object_text = _describe_members(action, request, amounts)
+    else:
+        infinitive, past, template = kind.phrase
+        names = {
+            "amount": _near(deposit(action), amounts),
+            "receiver": receiver_name(request),
+            "place": _on_receiver(request),
+        }
+        object_text = template.format_map(names)
+    return f"{past if is_past else infinitive} {object_text}"
 
 
-def _describe_members(action: Action | str, request: Request, amounts: AmountTexts) -> Phrase:
-    """Describe an action that has no phrase of its own: by its members, or by its name."""
+def _describe_members(
+    action: Action | str, request: Request, amounts: AmountTexts
+) -> tuple[str, str, str]:
+    """Return infinitive, past and object for an action without a phrase of its own."""
     name, on_receiver = action_name(action), _on_receiver(request)
     inner = delegate_action(action)
     if inner is not None:
-        return _phrase("relay", "relayed", f"a delegate action of {account(inner.sender_id)}")
+        return "relay", "relayed", f"a delegate action of {account(inner.sender_id)}"
     details = action_details(action)
     details = details if isinstance(details, dict) else {}
     if name == "AddKey":
-        return _phrase("add", "added", _describe_key(details) + on_receiver)
+        return "add", "added", _describe_key(details) + on_receiver
     if name == "DeleteAccount":
         beneficiary_id = account(_text(details, "beneficiary_id"))
         name = f"the account {account(request.receiver_id)}" if on_receiver else "its account"
-        object_text = f"{name}, with {beneficiary_id} as the beneficiary"
-        return _phrase("delete", "deleted", object_text)
+        return "delete", "deleted", f"{name}, with {beneficiary_id} as the beneficiary"
     stake = _units(details, "stake")
     if name == "Stake" and stake is not None:
         if not stake:
-            return Phrase("end the validator's stake", "ended the validator's stake")
-        return _phrase("stake", "staked", f"{amounts.text(NEAR, stake)} as a validator")
-    object_text = f"the action {plain(name, _MAX_NAME)} to {receiver_name(request)}"
-    return _phrase("send", "sent", object_text)
+            return "end", "ended", "the validator's stake"
+        return "stake", "staked", f"{amounts.text(NEAR, stake)} as a validator"
+    return "send", "sent", f"the action {plain(name, _MAX_NAME)} to {receiver_name(request)}"
 
 
 def _describe_key(details: dict[str, Any]) -> str:
@@ -153,15 +143,16 @@ def _describe_key(details: dict[str, Any]) -> str:
 # Calls -----------------------------------------------------------------------------------
 
 
-def _describe_call(call: FunctionCall, request: Request, amounts: AmountTexts) -> Phrase:
-    """Describe a call; the infinitive is its purpose if a standard defines one."""
-    contract_id, yocto = account(request.receiver_id), deposit_of(call) or 0
-    object_text = f"{_method(call)} on {receiver_name(request)}"
-    object_text += f" with {amounts.text(NEAR, yocto)}" if yocto > 1 else ""
-    phrase = _phrase("call", "called", object_text)
-    purpose = _PURPOSES.get(call.method_name or "")
-    infinitive = purpose and purpose(call, contract_id, amounts)
-    return phrase._replace(infinitive=infinitive) if infinitive else phrase
+def _describe_call(call: FunctionCall, request: Request, amounts: AmountTexts) -> str:
+    yocto = deposit_of(call) or 0
+    near = f" with {amounts.text(NEAR, yocto)}" if yocto > 1 else ""
+    return f"{_method(call)} on {receiver_name(request)}{near}"
+
+
+def _describe_purpose(call: FunctionCall, request: Request, amounts: AmountTexts) -> str | None:
+    """Describe what a call is to do if a standard defines it; None for any other."""
+    describe = _PURPOSES.get(call.method_name or "")
+    return describe and describe(call, account(request.receiver_id), amounts)
 
 
 def _method(call: FunctionCall) -> str:

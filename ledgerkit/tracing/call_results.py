@@ -7,13 +7,12 @@ the log line of a staking pool or a minted token, a sale is an NFT that left for
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable
-from dataclasses import dataclass
-from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ledgerkit.api.chain_errors import PANIC
-from ledgerkit.api.models.actions import Actions, FunctionCall, action_name, function_call
+from ledgerkit.api.models.actions import FunctionCall, action_name, function_call
 from ledgerkit.tracing.action_fields import deposit
 from ledgerkit.tracing.action_phrases import (
     deposit_of,
@@ -66,34 +65,22 @@ class Summary(NamedTuple):
     has_reason: bool = False
 
 
-@dataclass(frozen=True)
 class Calls:
-    """The calls of a request, and the totals that their sender gave and got, by asset."""
+    """
+    The calls of a request, and the totals that their sender gave and got, by asset.
 
-    tx: TransactionData
-    request: Request
-    calls: list[FunctionCall]
-    gives: dict[str, int]
-    gets: dict[str, int]
+    `token` is the called contract as a fungible token. `only_transfer_call` is the only
+    `ft_transfer_call` and its receiver, None if there are several.
+    """
 
-    @property
-    def contract_id(self) -> str:
-        return account(self.request.receiver_id)
-
-    @property
-    def token(self) -> str:
-        """Return the called contract as a fungible token."""
-        return f"nep141:{self.request.receiver_id}"
-
-    @cached_property
-    def _value_rows(self) -> list[Transfer]:
-        return _value_rows(self.tx.transfers)
-
-    @cached_property
-    def only_transfer_call(self) -> tuple[FunctionCall | None, str | None]:
-        """Return the only `ft_transfer_call` and its receiver; nothing if there are several."""
-        calls = [call for call in self.calls if call.method_name == "ft_transfer_call"]
-        return (calls[0], receiver_arg(calls[0])) if len(calls) == 1 else (None, None)
+    def __init__(self, tx: TransactionData, request: Request, calls: list[FunctionCall]) -> None:
+        self.tx, self.request, self.calls = tx, request, calls
+        self.gives, self.gets = net_amounts(tx.transfers, request, len(calls))
+        self.contract_id, self.token = account(request.receiver_id), f"nep141:{request.receiver_id}"
+        transfers = [call for call in calls if call.method_name == "ft_transfer_call"]
+        self.only_transfer_call: tuple[FunctionCall | None, str | None] = None, None
+        if len(transfers) == 1:
+            self.only_transfer_call = transfers[0], receiver_arg(transfers[0])
 
     def has(self, *methods: str) -> bool:
         """Return True if one of these methods was called."""
@@ -108,44 +95,38 @@ class Calls:
         parties = (asset, sender_id, receiver_id)
         return sum(
             row.amount or 0
-            for row in self._value_rows
-            if (row.asset, row.sender_id, row.receiver_id) == parties
+            for row in self.tx.transfers
+            if row.kind in _VALUE_KINDS and (row.asset, row.sender_id, row.receiver_id) == parties
         )
 
     def text(self, amounts: dict[str, int]) -> str:
         return list_texts([self.tx.amounts.text(*item) for item in amounts.items()])
 
 
-def summarize_calls(tx: TransactionData, request: Request) -> Summary | None:
-    """Summarize the calls of a successful transaction; None if they show no known result."""
-    calls = function_calls_only(request.actions)
-    if not calls or request.sender_id is None:
-        return None
-    gives, gets = net_amounts(tx.transfers, request, len(calls))
-    data = Calls(tx, request, calls, gives, gets)
-    return next(filter(None, (rule(data) for rule in _RULES)), None)
-
-
-def function_calls_only(actions: Actions | None) -> list[FunctionCall]:
-    """Return the calls of actions; none if some action is not a call."""
-    calls = [call for call in map(function_call, actions or ()) if call is not None]
-    return calls if len(calls) == len(actions or ()) else []
-
-
-def _value_rows(transfers: Iterable[Transfer]) -> list[Transfer]:
-    return [row for row in transfers if row.kind in _VALUE_KINDS and row.amount]
+def summarize_success(tx: TransactionData, request: Request) -> Summary:
+    """Summarize a successful transaction: the known result of its calls, else its actions."""
+    actions = request.actions or ()
+    calls = [call for call in map(function_call, actions) if call is not None]
+    if not calls or len(calls) < len(actions):
+        text = _describe_deletion(tx, request)
+        return Summary(text or describe_request(request, tx.amounts, is_past=True))
+    data = Calls(tx, request, calls)
+    rules = _RULES if request.sender_id is not None else ()
+    return next(filter(None, (rule(data) for rule in rules)), None) or _summarize_plainly(data)
 
 
 def net_amounts(
     transfers: Iterable[Transfer], request: Request, n_calls: int
 ) -> tuple[dict[str, int], dict[str, int]]:
     """Return the totals that the sender gave and got, without the yoctoNEAR that calls demand."""
-    totals: dict[str, int] = {}
-    for row in _value_rows(transfers):
-        amount = row.amount or 0
-        for account_id, change in ((row.sender_id, -amount), (row.receiver_id, amount)):
-            if account_id is not None and account_id == request.sender_id:
-                totals[row.asset] = totals.get(row.asset, 0) + change
+    sender_id, totals = request.sender_id, defaultdict[str, int](int)
+    for row in transfers:
+        if not row.amount or row.kind not in _VALUE_KINDS or sender_id is None:
+            continue
+        if row.sender_id == sender_id:
+            totals[row.asset] -= row.amount
+        if row.receiver_id == sender_id:
+            totals[row.asset] += row.amount
     if abs(totals.get(NEAR, 0)) <= n_calls:
         totals.pop(NEAR, None)
     gives = {asset: -total for asset, total in totals.items() if total < 0}
@@ -406,16 +387,13 @@ _RULES = (
 )
 
 
-def summarize_plainly(tx: TransactionData, request: Request) -> Summary:
-    """Summarize any successful transaction: its actions, refunds and receipts of tokens."""
-    calls = function_calls_only(request.actions)
-    text = describe_request(request, tx.amounts).past
-    if not calls:
-        return Summary(_describe_deletion(tx, request) or text)
-    gives, gets = net_amounts(tx.transfers, request, len(calls))
-    data = Calls(tx, request, calls, gives, gets)
-    attached = sum(deposit_of(call) or 0 for call in calls)
-    is_part = NEAR not in gets and attached - gives.pop(NEAR, 0) > len(calls)
+def _summarize_plainly(data: Calls) -> Summary:
+    """Summarize calls without a known result: what was called, given and received."""
+    tx, request, gets = data.tx, data.request, data.gets
+    text = describe_request(request, tx.amounts, is_past=True)
+    attached = sum(deposit_of(call) or 0 for call in data.calls)
+    is_part = NEAR not in gets and attached - data.gives.get(NEAR, 0) > len(data.calls)
+    gives = {asset: total for asset, total in data.gives.items() if asset != NEAR}
     parts = [text]
     parts += [f"gave {data.text(gives)}"] if gives else []
     parts += [f"received {data.text(gets)}"] if gets else []

@@ -21,8 +21,7 @@ from ledgerkit.tracing.call_results import (
     net_amounts,
     reason_text,
     returned_near,
-    summarize_calls,
-    summarize_plainly,
+    summarize_success,
 )
 from ledgerkit.tracing.gas import UNKNOWN
 from ledgerkit.tracing.transaction_data import Request, TransactionData, account
@@ -85,10 +84,10 @@ def headline(tx: TransactionData) -> str:
 def _summarize(tx: TransactionData, request: Request) -> Summary:
     outcome = tx.verdict
     if outcome in _SUCCEEDED:
-        summary = summarize_calls(tx, request) or summarize_plainly(tx, request)
+        summary = summarize_success(tx, request)
         clauses = () if summary.has_reason else _failure_clauses(tx)
         return Summary(summary.text, (*summary.clauses, *clauses)) if clauses else summary
-    infinitive = describe_request(request, tx.amounts).infinitive
+    infinitive = describe_request(request, tx.amounts)
     if outcome == "failed":
         return Summary(
             f"tried to {infinitive}", (*_list_reasons(tx, request), *_list_returned(tx, request))

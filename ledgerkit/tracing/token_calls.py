@@ -88,7 +88,7 @@ class CallReader:
 
     def __init__(self, values: ReceiptValues) -> None:
         self.values = values
-        self._lines: list[list[str]] = values.forest.columns["logs"]
+        self.lines: list[list[str]] = values.forest.columns["logs"]
 
     def calls(self, position: int) -> list[TokenCall]:
         """List the calls of token methods in a receipt, in their order."""
@@ -106,24 +106,17 @@ class CallReader:
                 calls.append(TokenCall(position, sender_id, call.method_name, args, is_last, rule))
         return calls
 
-    def lines(self, position: int) -> list[str]:
-        """Return the log lines of a receipt."""
-        return self._lines[position]
-
-    def children(self, position: int) -> list[int]:
-        """Return the positions of the receipts that a receipt created."""
-        return self._children[position]
-
     def descendants(self, position: int) -> Iterator[int]:
         """Iterate over the positions of the receipts that a receipt led to."""
-        waiting = list(self.children(position))
+        waiting = list(self.children[position])
         while waiting:
             child = waiting.pop()
             yield child
-            waiting += self.children(child)
+            waiting += self.children[child]
 
     @cached_property
-    def _children(self) -> defaultdict[int, list[int]]:
+    def children(self) -> defaultdict[int, list[int]]:
+        """The positions of the receipts that each receipt created."""
         children = defaultdict(list)
         for position, parent in enumerate(self.values.parents):
             children[parent].append(position)
@@ -169,7 +162,7 @@ def _line_movement(groups: dict[str, str | None], call: TokenCall) -> Movement:
     return Movement(FUNGIBLE, None, sender_id, groups.get("receiver"), units)
 
 
-def is_unread(line: str, methods: set[str]) -> bool:
+def is_unread(line: str, methods: Iterable[str]) -> bool:
     """Return True if a line reads like a movement that none of these methods logs."""
     if not line.startswith(_FIRST_WORDS):
         return False
@@ -250,9 +243,11 @@ def _arguments(call: TokenCall) -> dict[str, Any]:
     return arguments
 
 
-def _movement(sender_id: str | None, receiver_id: str | None, amount: int) -> list[Movement]:
+def _movement(
+    sender_id: str | None, receiver_id: str | None, amount: int, memo: str | None = None
+) -> list[Movement]:
     """Build the movement of a fungible token; no movement for an amount of zero."""
-    return [Movement(FUNGIBLE, None, sender_id, receiver_id, amount)] if amount else []
+    return [Movement(FUNGIBLE, None, sender_id, receiver_id, amount, memo)] if amount else []
 
 
 def _predecessor(call: TokenCall) -> str:
@@ -264,9 +259,8 @@ def _predecessor(call: TokenCall) -> str:
 def _read_transfer(call: TokenCall, _: CallReader) -> list[Movement]:
     arguments = _arguments(call)
     receiver_id, memo = read_text(arguments, "receiver_id", _ARGS), arguments.get("memo")
-    movements = _movement(_predecessor(call), receiver_id, read_amount(arguments, "amount", _ARGS))
-    memo_text = memo if isinstance(memo, str) else None
-    return [movement._replace(memo=memo_text) for movement in movements]
+    sender_id, amount = _predecessor(call), read_amount(arguments, "amount", _ARGS)
+    return _movement(sender_id, receiver_id, amount, memo if isinstance(memo, str) else None)
 
 
 def _read_ft_transfer(call: TokenCall, reader: CallReader) -> list[Movement]:
@@ -281,7 +275,7 @@ def _read_ft_transfer_call(call: TokenCall, reader: CallReader) -> list[Movement
     movements, methods = _read_transfer(call, reader), reader.values.forest.columns["method_name"]
     called = {
         reader.values.receivers[child]
-        for child in reader.children(call.position)
+        for child in reader.children[call.position]
         if "ft_on_transfer" in (methods[child] or "").split("+")
     }
     if any(movement.receiver_id not in called for movement in movements):
@@ -291,7 +285,7 @@ def _read_ft_transfer_call(call: TokenCall, reader: CallReader) -> list[Movement
 
 def _read_ft_resolve_transfer(call: TokenCall, reader: CallReader) -> list[Movement]:
     """Read a refund: the amount less the part that the result says was used."""
-    if _DELETED in reader.lines(call.position):
+    if _DELETED in reader.lines[call.position]:
         raise TokenStandardError("the amount burnt for a deleted account is not logged")
     arguments, result = _arguments(call), reader.returned(call)
     if not isinstance(result, str):
@@ -309,7 +303,7 @@ def _read_near_withdraw(call: TokenCall, reader: CallReader) -> list[Movement]:
     amount = read_amount(_arguments(call), "amount", _ARGS)
     paid = [
         values.forest.columns["deposit"][child]
-        for child in reader.children(call.position)
+        for child in reader.children[call.position]
         if values.receivers[child] == account_id
     ]
     if not any(deposit is not None and deposit >= amount for deposit in paid):
@@ -344,7 +338,7 @@ def _read_unknown_mint(call: TokenCall, reader: CallReader) -> list[Movement]:
     for child in reader.descendants(call.position):
         if any(verb in inner.rule.verbs for inner in reader.calls(child)):
             return []  # the inner call is read, or noted
-        if any(f'_{verb}"' in line for line in reader.lines(child)):
+        if any(f'_{verb}"' in line for line in reader.lines[child]):
             return []
     raise TokenStandardError(_NO_EVENT)
 

@@ -62,7 +62,7 @@ def token_transfers(
     for position, (status, names) in enumerate(zip(values.status, values.names, strict=True)):
         if status in actions.SUCCEEDED:
             calls = reports.reader.calls(position) if "FunctionCall" in names else []
-            if calls or reports.reader.lines(position):
+            if calls or reports.reader.lines[position]:
                 _read_without_events(reports, position, calls, by_receipt.get(position, []))
     return reports.transfers, reports.notes()
 
@@ -102,16 +102,16 @@ def _read_without_events(
 ) -> None:
     """Read the movements that the events of a receipt leave out; `movements` are the events'."""
     reader = reports.reader
-    lines, methods = reader.lines(position), {call.method for call in calls}
+    lines, n_calls = reader.lines[position], Counter(call.method for call in calls)
     if reader.values.receivers[position] == token_calls.META_POOL:
         _read_meta_pool(reports, position, lines)
-    if not movements and all(call.rule.standard == FUNGIBLE for call in calls):
+    if lines and not movements and all(call.rule.standard == FUNGIBLE for call in calls):
         for line in lines:
-            if token_calls.is_unread(line, methods):
+            if token_calls.is_unread(line, n_calls):
                 reports.note(_UNREAD_LINES, position, repr(line[:_QUOTED]))
     if not calls:
         return
-    n_methods, n_calls = len(methods), Counter(call.method for call in calls)
+    n_methods = len(n_calls)
     logged = [
         movement
         for movement in token_calls.line_movements(lines, calls)

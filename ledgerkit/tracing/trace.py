@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, Self
 
@@ -117,7 +118,7 @@ class Trace(prompt_text.HasContext):
         self._context = TraceContext(dict(blocks or {}), rules, self._attrs.get("network"))
         self._tokens, self._prover = tokens, prover
         self._proof: Proof | None = None
-        self._is_saved = False
+        self._remedy: AbstractContextManager[object] = nullcontext()
 
     @classmethod
     def from_json(
@@ -171,11 +172,11 @@ class Trace(prompt_text.HasContext):
         saved = decode_context(source)
         blocks = {**saved.blocks, **(blocks or {})}
         decoded_rules = saved.rules if rules is None else rules_of(rules)
-        with _RemedyOfSaved(is_saved=True):
+        with _RemedyOfSaved() as remedy:
             result = decode_transaction(source, request="a saved transaction", tx_hash=tx_hash)
             attrs = {} if saved.network is None else {"network": saved.network}
             trace = cls(result, source, blocks=blocks, rules=decoded_rules, attrs=attrs)
-        trace._is_saved = True
+        trace._remedy = remedy
         return trace
 
     @classmethod
@@ -309,11 +310,11 @@ class Trace(prompt_text.HasContext):
             "balance_changes": lambda: transfer_rows.balance_change_columns(self._transfers[0]),
             "gas": lambda: receipt_gas.gas_columns(self._values),
         }
-        with _RemedyOfSaved(is_saved=self._is_saved):
+        with self._remedy:
             return builders[name]()
 
     def _frame(self, name: str) -> pd.DataFrame:
-        with _RemedyOfSaved(is_saved=self._is_saved):
+        with self._remedy:
             columns = action_rows.with_receipts(self._columns(name), self._tree.columns)
             return build.build_frame(name, columns, attrs=self._attrs)
 
@@ -323,7 +324,7 @@ class Trace(prompt_text.HasContext):
 
     def _lacks_gas_profile(self) -> bool:
         """Return True if the gas burnt in calls is unknown for a receipt that has run."""
-        with _RemedyOfSaved(is_saved=self._is_saved):
+        with self._remedy:
             gas, was_executed = self._values.gas_in_calls, self._values.was_executed
         return any(burnt is None and ran for burnt, ran in zip(gas, was_executed, strict=True))
 
@@ -369,7 +370,7 @@ class Trace(prompt_text.HasContext):
             block = included.block_height, included.block_timestamp
             if block[0] is None:
                 block = self._context.blocks.get(included.block_hash or "", block)
-        with _RemedyOfSaved(is_saved=self._is_saved):
+        with self._remedy:
             changes = balance_timeline.balance_timeline(self._values, self._transfers[0], block)
             return balance_timeline.with_intents(changes, self._intents[0])
 
@@ -392,7 +393,7 @@ class Trace(prompt_text.HasContext):
         ...     print(change.account_id, change.kind, change.asset, change.change)
         bob.near stake stake:north.poolv1.near 50000000000000000000000000
         """
-        with _RemedyOfSaved(is_saved=self._is_saved):
+        with self._remedy:
             return balance_timeline.stake_changes(self._values)
 
     @property
@@ -425,15 +426,10 @@ class Trace(prompt_text.HasContext):
         """Notes on missing parts of the document, and on what is therefore not counted."""
         level, is_final = self._result.final_execution_status, self._result.is_final
         unfinished = () if is_final else (f"the transaction is {level} and not final yet",)
-        with _RemedyOfSaved(is_saved=self._is_saved):
+        with self._remedy:
             unknown = transfer_rows.unknown_values(self._values)
-            return (
-                *unfinished,
-                *self._tree.notes,
-                *unknown,
-                *self._transfers[1],
-                *self._intents[1],
-            )
+            notes = *self._transfers[1], *self._intents[1]
+        return (*unfinished, *self._tree.notes, *unknown, *notes)
 
     @property
     def block_hashes(self) -> list[str]:
@@ -490,9 +486,8 @@ class Trace(prompt_text.HasContext):
         """
         from ledgerkit.tracing import explain as explanations
 
-        data = self._data(metadata=metadata)
-        with _RemedyOfSaved(is_saved=self._is_saved):
-            text = explanations.explain(data, self.notes)
+        with self._remedy:
+            text = explanations.explain(self._data(metadata=metadata), self.notes)
         return text if self._proof is None else f"{text}\n\n{self._proof.summary}"
 
     def _prompt_context(self) -> prompt_text.Context:
@@ -540,13 +535,12 @@ class Trace(prompt_text.HasContext):
         """
         from ledgerkit.tracing import explain as explanations
 
-        data = self._data(metadata=metadata)
-        with _RemedyOfSaved(is_saved=self._is_saved):
-            return explanations.headline(data)
+        with self._remedy:
+            return explanations.headline(self._data(metadata=metadata))
 
     def _data(self, *, metadata: bool) -> TransactionData:
         amounts = AmountTexts(self._token_facts if metadata else {})
-        with _RemedyOfSaved(is_saved=self._is_saved):
+        with self._remedy:
             return TransactionData(
                 self._tree,
                 self._verdict,
@@ -563,7 +557,7 @@ class Trace(prompt_text.HasContext):
         """Symbol and decimals of the fungible tokens, by contract; none if they are unknown."""
         if self._tokens is None:
             return {}
-        with _RemedyOfSaved(is_saved=self._is_saved):
+        with self._remedy:
             contracts = token_contracts(read_request(self._result), self._transfers[0])
         try:
             return self._tokens(contracts) if contracts else {}
@@ -754,14 +748,11 @@ class Trace(prompt_text.HasContext):
 class _RemedyOfSaved:
     """Replaces the remedy of an error in a saved document: another request can't repair it."""
 
-    def __init__(self, *, is_saved: bool) -> None:
-        self._is_saved = is_saved
-
-    def __enter__(self) -> None:
-        pass
+    def __enter__(self) -> Self:
+        return self
 
     def __exit__(self, _: object, error: object, __: object) -> None:
-        if self._is_saved and isinstance(error, DecodeError):
+        if isinstance(error, DecodeError):
             error.remedy = "Check that the document is complete, and the result of a transaction."
 
 
