@@ -98,8 +98,10 @@ class Bodies:
         self, actions: Sequence[Actions | None], bodies: Sequence[Receipt]
     ) -> tuple[Sequence[Any], ...]:
         """Return the columns of actions: single calls and transfers at once, others one by one."""
-        firsts = [listed[0] if listed and len(listed) == 1 else _OTHER for listed in actions]
-        single = [action if type(action) is Action else _OTHER for action in firsts]
+        single = [
+            listed[0] if listed and len(listed) == 1 and type(listed[0]) is Action else _OTHER
+            for listed in actions
+        ]
         calls = [action.function_call or _NO_CALL for action in single]
         simple = [action.function_call or action.transfer or _NO_DEPOSIT for action in single]
         start = len(self.ids) - len(bodies)

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from itertools import chain
+from itertools import accumulate, chain
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     Pairs = Sequence[tuple[int, int]]
 
 
-def sort(created: Pairs, roots: Sequence[int], n_rows: int, data: Pairs) -> list[int]:
+def sort(
+    created: Iterable[tuple[int, int]], roots: Iterable[int], n_rows: int, data: Pairs
+) -> list[int]:
     """
     Sort rows so that none precedes what it depends on; rows in or after a cycle are omitted.
 
@@ -19,15 +21,22 @@ def sort(created: Pairs, roots: Sequence[int], n_rows: int, data: Pairs) -> list
     consumer. The `roots`, which no row created, come first. Any other row follows the last row
     that it depends on.
     """
-    following: defaultdict[int, list[int]] = defaultdict(list)
-    n_waits = [0] * n_rows
-    for before, after in chain(created, data):
-        following[before].append(after)
+    # Lists of each row's followers would be many objects for the garbage collector to visit.
+    created_rows: list[int] = []
+    counts, n_waits = [0] * n_rows, [0] * n_rows
+    for before, after in created:
+        created_rows.append(after)
+        counts[before] += 1
         n_waits[after] += 1
+    consumers: defaultdict[int, list[int]] = defaultdict(list)
+    for before, after in data:
+        consumers[before].append(after)
+        n_waits[after] += 1
+    starts = [0, *accumulate(counts)]
     first = dict.fromkeys(chain(roots, range(n_rows)))
     order = [row for row in first if not n_waits[row]]
     for row in order:
-        for after in following.get(row, ()):
+        for after in chain(created_rows[starts[row] : starts[row + 1]], consumers.get(row, ())):
             n_waits[after] -= 1
             if not n_waits[after]:
                 order.append(after)
@@ -74,7 +83,8 @@ def by_height(
         producers[consumer].append(producer)
     raised = list(heights)
     for row in order:
-        for earlier in (parents[row], *producers.get(row, ())):
-            if earlier >= 0:
-                raised[row] = max(raised[row], raised[earlier])
+        if parents[row] >= 0:
+            raised[row] = max(raised[row], raised[parents[row]])
+        for producer in producers.get(row, ()):
+            raised[row] = max(raised[row], raised[producer])
     return sorted(order, key=raised.__getitem__)

@@ -55,33 +55,41 @@ class LinkedReceipts:
         self._sort(order)
 
     def _assign_rows(self) -> None:
-        """Assign a row to each receipt, and pair the rows of creators and created receipts."""
-        outcomes, bodies = self.outcomes, self.bodies
-        for listed, kind in ((outcomes.ids, "outcomes"), (bodies.ids, "bodies")):
-            if len(set(listed)) < len(listed):
-                raise contradiction(f"it has two {kind} of {_repeated(listed)}")
-        root_ids = [result.created_ids() for result in self.results]
-        mentioned = [*chain.from_iterable(root_ids), *chain.from_iterable(outcomes.created_ids)]
-        if len(set(mentioned)) < len(mentioned):
-            raise contradiction(f"receipt {_repeated(mentioned)} was created twice")
-        self.ids = [*dict.fromkeys(chain(outcomes.ids, mentioned, bodies.ids))]
-        self.row_of = row_of = {receipt_id: row for row, receipt_id in enumerate(self.ids)}
-        n_unexecuted = len(self.ids) - len(outcomes.ids)
-        self.outcome_at = [*range(len(outcomes.ids)), *[-1] * n_unexecuted]
-        body_rows = {receipt_id: row for row, receipt_id in enumerate(bodies.ids)}
-        self.body_at = [body_rows.get(receipt_id, -1) for receipt_id in self.ids]
-        # The transaction that created each root, and the receipt that created each other receipt.
-        self.root_trees = {row_of[i]: tree for tree, ids in enumerate(root_ids) for i in ids}
-        self.created = [
-            (row, row_of[receipt_id])
-            for row, ids in enumerate(outcomes.created_ids)
-            for receipt_id in ids
+        """Assign a row to each receipt, and list the rows of creators and created receipts."""
+        outcomes, self.row_of = self.outcomes, dict[str, int]()
+        executed = self._rows_of(outcomes.ids, "it has two outcomes of {}")
+        roots = [
+            (tree, i) for tree, result in enumerate(self.results) for i in result.created_ids()
         ]
+        created_ids = [*(i for _, i in roots), *outcomes.created_ids]
+        created = self._rows_of(created_ids, "receipt {} was created twice")
+        self.body_rows = self._rows_of(self.bodies.ids, "it has two bodies of {}")
+        self.ids = [*self.row_of]
+        self.outcome_at = [*executed, *[-1] * (len(self.ids) - len(executed))]
+        self.body_at = [-1] * len(self.ids)
+        for body_row, row in enumerate(self.body_rows):
+            self.body_at[row] = body_row
+        # The transaction that created each root, and the receipt that created each other receipt.
+        self.root_trees = {row: tree for row, (tree, _) in zip(created, roots, strict=False)}
+        self.created = created[len(roots) :]
+
+    def created_pairs(self) -> Iterable[tuple[int, int]]:
+        """Pair the rows of creators and the receipts that they created, by creator."""
+        return zip(self.outcomes.creators, self.created, strict=True)
+
+    def _rows_of(self, ids: Sequence[str], problem: str) -> list[int]:
+        """Return the row of each id, the next one for a new id; raise if an id is repeated."""
+        row_of = self.row_of
+        rows = [row_of.setdefault(receipt_id, len(row_of)) for receipt_id in ids]
+        if len(set(rows)) < len(rows):
+            [(repeated, _)] = Counter(ids).most_common(1)
+            raise contradiction(problem.format(repeated))
+        return rows
 
     def _assign_trees(self) -> None:
         """Assign each receipt its creator (-1: none) and its transaction."""
         self.parents, self.trees = [-1] * len(self.ids), [0] * len(self.ids)
-        for creator, row in self.created:
+        for creator, row in self.created_pairs():
             self.parents[row] = creator
         if len(self.results) == 1:
             return
@@ -94,7 +102,7 @@ class LinkedReceipts:
             for row, listed_row in enumerate(rows):
                 if listed_row >= 0:
                     self.trees[row] = lists.number(listed_row)
-        for creator, row in self.created:
+        for creator, row in self.created_pairs():
             self.trees[row] = self.trees[creator]
 
     def _add_missing_bodies(self) -> None:
@@ -122,11 +130,6 @@ class LinkedReceipts:
         self.starts = [bisect_left(self.trees, tree) for tree in range(len(self.results) + 1)]
 
 
-def _repeated(ids: Iterable[str]) -> str:
-    [(repeated, _)] = Counter(ids).most_common(1)
-    return repeated
-
-
 def contradiction(problem: str) -> DecodeError:
     """Build the error for receipts that contradict each other."""
     return DecodeError(f"the document contradicts itself: {problem}", path="$")
@@ -135,11 +138,11 @@ def contradiction(problem: str) -> DecodeError:
 def _causal_order(receipts: LinkedReceipts) -> list[int]:
     """Sort rows tree by tree: each after the rows it depends on, and lower blocks first."""
     data = [(producer, consumer) for producer, consumer, _ in receipts.data]
-    roots, n_rows = [*receipts.root_trees], len(receipts.ids)
-    order = graph.sort(receipts.created, roots, n_rows, data)
+    roots, n_rows = receipts.root_trees, len(receipts.ids)
+    order = graph.sort(receipts.created_pairs(), roots, n_rows, data)
     if len(order) < n_rows:
         problem = "waits for data that comes after it"
-        creation_order = graph.sort(receipts.created, roots, n_rows, [])
+        creation_order = graph.sort(receipts.created_pairs(), roots, n_rows, [])
         if len(creation_order) < n_rows:
             order, problem = creation_order, "is among its own creators"
         waiting = min(set(range(n_rows)).difference(order))
@@ -160,16 +163,16 @@ def is_refund_by_cost(result: TxResult, tokens_burnt: object) -> bool:
 
 def _data_edges(receipts: LinkedReceipts) -> list[tuple[int, int, str]]:
     """Pair the producers of data with its consumers."""
-    bodies, row_of = receipts.bodies, receipts.row_of
+    bodies = receipts.bodies
     producers: dict[tuple[int, str], int] = {}
     for index, data_id in bodies.outputs:
-        row = row_of[bodies.ids[index]]
+        row = receipts.body_rows[index]
         key = receipts.trees[row], data_id
         earlier = producers.setdefault(key, row)
         # A receipt that passes its output on still lists the receivers of its data.
         if earlier != row and _passes_on(receipts, earlier) and not _passes_on(receipts, row):
             producers[key] = row
-    consumers = [(row_of[bodies.ids[index]], data_id) for index, data_id in bodies.inputs]
+    consumers = [(receipts.body_rows[index], data_id) for index, data_id in bodies.inputs]
     return [
         (producers[receipts.trees[row], data_id], row, data_id)
         for row, data_id in consumers
@@ -190,14 +193,15 @@ def _missing_parts(receipts: LinkedReceipts) -> list[str]:
         "no body": [],
         "no creator": [],
     }
-    links = zip(receipts.ids, receipts.outcome_at, receipts.body_at, receipts.parents, strict=True)
-    for row, (receipt_id, outcome_row, body_row, parent) in enumerate(links):
+    links = enumerate(zip(receipts.body_at, receipts.parents, strict=True))
+    for row in [row for row, (body_row, parent) in links if body_row < 0 or parent < 0]:
         # Nodes do not send the body of a local receipt: the transaction has its content.
         if row in receipts.root_trees:
             continue
-        if body_row < 0:
-            gaps["no body" if outcome_row >= 0 else "no outcome and no body"].append(receipt_id)
-        if parent < 0 and receipts.root_trees:
+        receipt_id, has_run = receipts.ids[row], receipts.outcome_at[row] >= 0
+        if receipts.body_at[row] < 0:
+            gaps["no body" if has_run else "no outcome and no body"].append(receipt_id)
+        if receipts.parents[row] < 0 and receipts.root_trees:
             gaps["no creator"].append(receipt_id)
     return [
         f"the document has {part} for {first_names(names)}" for part, names in gaps.items() if names

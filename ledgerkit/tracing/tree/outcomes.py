@@ -54,7 +54,8 @@ class Outcomes:
         self._decoded_failures: dict[bytes, Failure] = {}
         self.lists = JoinedLists()
         self.ids: list[str] = []
-        self.created_ids: list[Sequence[str]] = []
+        self.creators: list[int] = []  # the rows that created the receipts of `created_ids`
+        self.created_ids: list[str] = []
         self.result_ids: dict[int, str] = {}  # SuccessReceiptId, by row
         self.columns: dict[str, list[Any]] = {name: [] for name in _NOT_RUN}
         pending: list[ExecutionOutcome] = []  # a few receipts cost as much as many
@@ -92,8 +93,11 @@ class Outcomes:
         )
         for column, added in zip(self.columns.values(), values, strict=True):
             column.extend(added)
+        for row, outcome in enumerate(outcomes, len(self.ids)):
+            if outcome.receipt_ids:
+                self.creators += [row] * len(outcome.receipt_ids)
+                self.created_ids += outcome.receipt_ids
         self.ids += [execution.id for execution in piece]
-        self.created_ids += [outcome.receipt_ids or () for outcome in outcomes]
 
     def _status_columns(self, statuses: Sequence[Any]) -> tuple[list[str | None], ...]:
         """Return names, kinds and messages of statuses; store the receipts that have results."""
