@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
 from ledgerkit.u128 import planes
-from ledgerkit.u128.planes import NONE, Flags, Planes
+
+if TYPE_CHECKING:
+    from ledgerkit.u128.planes import Flags, Planes
 
 # A result: the words of the values modulo 2^128, and the multiple of 2^128 to add to each: 0, -1
 # for a negative value, or another one if it does not fit.
@@ -43,43 +45,15 @@ def _ones(values: Planes) -> Any:
 
 def multiply(a: Planes, b: Planes) -> Result:
     words, over = planes.multiply(planes.magnitudes(a), planes.magnitudes(b))
-    return _with_sign(words, over, planes.flags(a) ^ planes.flags(b))
-
-
-def _with_sign(words: Planes, over: Flags, negative: Flags) -> Result:
-    """Return magnitudes with their signs; 0 has no sign."""
-    if not negative.any():
-        return words, over
-    hi, lo, negative = planes.with_sign(words, negative)
-    return (hi, lo), np.where(over, 1, -negative.view(np.int8))
-
-
-def divide(a: Planes, b: Planes) -> tuple[Result, Result]:
-    """Return the quotients, rounded down, and the remainders, which have the divisor's sign."""
-    divisor = planes.magnitudes(b)
-    (hi, lo), remainder = planes.divide(planes.magnitudes(a), divisor)
     opposite = planes.flags(a) ^ planes.flags(b)
-    if opposite.any():
-        uneven = opposite & ((remainder[0] | remainder[1]) != 0)
-        lo = lo + uneven
-        hi = hi + (uneven & (lo == 0))
-        above = planes.subtract(divisor, remainder)
-        hi_lo = (np.where(uneven, *words) for words in zip(above, remainder, strict=True))
-        remainder = tuple(hi_lo)
-    # Quotients and remainders cannot leave the range.
-    return _with_sign((hi, lo), NONE, opposite), _with_sign(remainder, NONE, planes.flags(b))
-
-
-def power(a: Planes, b: Planes) -> Result:
-    words, over = planes.power(planes.magnitudes(a), b[:2])
-    return _with_sign(words, over, planes.flags(a) & (b[1] & np.uint64(1) != 0))
+    if not opposite.any():
+        return words, over
+    hi, lo, negative = planes.with_sign(words, opposite)
+    return (hi, lo), np.where(over, 1, -negative.view(np.int8))
 
 
 KERNELS: dict[str, Callable[[Planes, Planes], Result]] = {
     "add": add,
     "sub": subtract,
     "mul": multiply,
-    "pow": power,
-    "floordiv": lambda a, b: divide(a, b)[0],
-    "mod": lambda a, b: divide(a, b)[1],
 }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -198,10 +198,6 @@ class U128Array(pandas_hooks.PandasHooks):
     ) -> Self:
         return cls._from_sequence(parsing.objects(strings), dtype=dtype, copy=copy)
 
-    @classmethod
-    def _from_factorized(cls, values: Any, original: Any) -> Self:
-        return cls._from_sequence(values, dtype=original.dtype)
-
     # Properties -------------------------------------------------------------------------
 
     @property
@@ -238,17 +234,6 @@ class U128Array(pandas_hooks.PandasHooks):
     def isna(self) -> Flags:
         """Return where values are missing."""
         return self.mask.copy()
-
-    def equals(self, other: object) -> bool:
-        """Return True if another array has the same values, missing ones in the same rows."""
-        return (
-            isinstance(other, U128Array)
-            and self.signed == other.signed
-            and all(map(np.array_equal, (*self.planes, self.mask), (*other.planes, other.mask)))
-        )
-
-    def _formatter(self, boxed: bool = False) -> Callable[[Any], str]:  # noqa: ARG002, FBT001, FBT002 - pandas names it
-        return str
 
     # Rows -------------------------------------------------------------------------------
 
@@ -404,27 +389,15 @@ class U128Array(pandas_hooks.PandasHooks):
         """Return the positions at which values would keep this sorted array sorted."""
         if self.mask.any():
             raise ValueError("searchsorted needs sorted values: drop the missing ones first")
-        ordered = self if sorter is None else self.take(sorter)
-        if isinstance(value, U128Array):
-            return ordering.searchsorted(ordered.planes, value.planes, side)
-        return ordering.searchsorted_ints(ordered, value, side)
+        return ordering.searchsorted(self if sorter is None else self.take(sorter), value, side)
 
-    def factorize(self, use_na_sentinel: bool = True) -> tuple[np.ndarray, Self]:  # noqa: FBT001, FBT002 - pandas names it
-        """Compute codes of the distinct values, in the order of their first rows."""
-        codes, rows = ordering.factorize(self.planes, self.mask, code_missing=not use_na_sentinel)
-        return codes, self.take(rows)
-
-    def _values_for_factorize(self) -> tuple[np.ndarray, Any]:
-        return self.to_numpy(), pd.NA
+    @classmethod
+    def _from_factorized(cls, values: Any, original: Any) -> Self:
+        return cls._from_sequence(values, dtype=original.dtype)
 
     def unique(self) -> Self:
         """Return the distinct values in the order of their first rows."""
         return self.factorize(use_na_sentinel=False)[1]
-
-    def duplicated(self, keep: Any = "first") -> Flags:
-        """Return where values are repeated."""
-        codes, _ = ordering.factorize(self.planes, self.mask, code_missing=True)
-        return pd.Series(codes).duplicated(keep).to_numpy()
 
     def isin(self, values: Any) -> Flags:
         """Return where values are among others."""
@@ -436,9 +409,6 @@ class U128Array(pandas_hooks.PandasHooks):
         counts = np.bincount(codes[codes >= 0], minlength=len(distinct))
         index = pd.Index(distinct, dtype=self.dtype)
         return pd.Series(pd.array(counts, dtype="Int64"), index=index, name="count")
-
-    def _hash_pandas_object(self, *, hash_key: str, **_: Any) -> Words:
-        return ordering.hashes(self.planes, self.mask, hash_key)
 
     # Operations -------------------------------------------------------------------------
 

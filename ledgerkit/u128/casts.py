@@ -90,7 +90,7 @@ def _to_integers(array: U128Array, dtype: np.dtype[Any]) -> np.ndarray:
 _MASKED = (pd.arrays.IntegerArray, pd.arrays.FloatingArray, pd.arrays.BooleanArray)
 _CASTS: dict[str, Callable[[U128Array, Any], np.ndarray]] = {
     "O": lambda array, _: planes.to_ints(array.planes),
-    "f": lambda array, _: planes.to_float(array.planes),
+    "f": lambda array, _: planes.to_ints(array.planes).astype(np.float64),
     "b": lambda array, _: (array.hi | array.lo) != 0,
     "i": _to_integers,
     "u": _to_integers,

@@ -27,10 +27,6 @@ _BYTES = "bytes_base64"  # the key that marks bytes and NA within JSON
 
 def encode(value: Any) -> str:
     """Encode a Python value as JSON; bytes and NA are marked."""
-    if isinstance(value, dict) and len(value) > 1:  # cannot be a mark
-        return msgspec.json.encode(value).decode()
-    if isinstance(value, list) and not value:
-        return "[]"
     return msgspec.json.encode(_marked(value)).decode()
 
 

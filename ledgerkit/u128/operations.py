@@ -27,8 +27,6 @@ _LARGEST_EXPONENT = 130
 # Functions that round a fraction to an integer with the same comparisons to integers.
 _BOUNDS = {"lt": math.ceil, "ge": math.ceil, "gt": math.floor, "le": math.floor}
 
-_EXACT = np.uint64(2**53)  # every integer up to this is a float64
-
 
 class Operand(NamedTuple):
     """
@@ -109,15 +107,11 @@ def _compute(a: Operand, b: Operand, name: str, *, signed: bool) -> tuple[Planes
     mask = a.mask | b.mask
     if name == "pow":  # 1 ** NA and NA ** 0 are 1, as in pandas
         mask = mask & ~(_equals(a, 1) | _equals(b, 0))
-        b = _check_exponents(b, mask)
-    if name in {"floordiv", "mod"}:
-        b = _check_divisors(b, mask)
-    if a.planes is None or b.planes is None:
+    if name not in kernels.KERNELS or a.planes is None or b.planes is None:
         values, overflows = _compute_ints(a, b, name, mask, signed=signed)
     else:
-        values, overflows = kernels.check_range(
-            kernels.KERNELS[name](a.planes, b.planes), signed=signed
-        )
+        result = kernels.KERNELS[name](a.planes, b.planes)
+        values, overflows = kernels.check_range(result, signed=signed)
     if (row := planes.first(overflows & ~mask)) is not None:
         first, second = (cut(x.to_ints()[row if len(x.mask) > 1 else 0], 60) for x in (a, b))
         parsing.raise_overflow(row, f"{first} {_SIGNS[name]} {second}", signed=signed)
@@ -125,48 +119,33 @@ def _compute(a: Operand, b: Operand, name: str, *, signed: bool) -> tuple[Planes
 
 
 def _equals(operand: Operand, value: int) -> Flags:
-    if operand.planes is None:
-        return ~operand.mask & np.asarray(operand.to_ints() == value, dtype=np.bool_)
-    return ~operand.mask & planes.equal(operand.planes, planes.from_ints([value]))
-
-
-def _check_divisors(b: Operand, mask: Flags) -> Operand:
-    """Check that no divisor is zero; where the result is missing, replace zeros by 1."""
-    is_zero = _equals(b._replace(mask=np.zeros_like(b.mask)), 0)
-    if (row := planes.first(is_zero & ~mask)) is not None:
-        raise ZeroDivisionError(f"division by zero in row {row}")
-    return _put(b, is_zero, 1)
-
-
-def _check_exponents(b: Operand, mask: Flags) -> Operand:
-    """Check that no exponent is negative; where the result is missing, a negative one becomes 0."""
-    negative = b.to_ints() < 0 if b.planes is None else planes.flags(b.planes)
-    is_negative = np.asarray(negative, dtype=np.bool_)
-    if (row := planes.first(is_negative & ~mask)) is not None:
-        exponent = b.to_ints()[row if len(b.mask) > 1 else 0]
-        msg = f"exponent {exponent} in row {row} is negative: the power is not an integer"
-        raise ValueError(msg)
-    return _put(b, is_negative, 0)
-
-
-def _put(operand: Operand, rows: Flags, value: int) -> Operand:
-    if operand.planes is None:
-        return operand._replace(ints=np.where(rows, value, operand.to_ints()))
-    hi, lo, *negative = operand.planes
-    zero, new = np.uint64(0), np.uint64(value)
-    words = np.where(rows, zero, hi), np.where(rows, new, lo)
-    return operand._replace(planes=(*words, *(flags & ~rows for flags in negative)))
+    is_equal: Flags = (operand.to_ints() == value).astype(np.bool_)
+    return is_equal & ~operand.mask
 
 
 def _compute_ints(
     a: Operand, b: Operand, name: str, mask: Flags, *, signed: bool
 ) -> tuple[Planes, Flags]:
-    first, second = np.broadcast_arrays(np.where(a.mask, 0, a.to_ints()), b.to_ints())
-    if name == "pow":  # an odd exponent stays odd, for the powers of -1
+    """Compute with Python ints; return the planes of the results, and where they do not fit."""
+    first, second = np.broadcast_arrays(a.to_ints(), b.to_ints())
+    if name == "pow":
+        if (row := planes.first((second < 0).astype(np.bool_) & ~mask)) is not None:
+            msg = f"exponent {second[row]} in row {row} is negative: the power is not an integer"
+            raise ValueError(msg)
+        # An odd exponent stays odd, for the powers of -1.
         second = np.where(second < _LARGEST_EXPONENT, second, _LARGEST_EXPONENT + second % 2)
-    results = np.where(mask, 0, getattr(operator, name)(first, second))
-    lowest = planes.LOWEST[signed]
-    overflows = np.array([not lowest <= value < planes.LIMIT for value in results], dtype=np.bool_)
+    is_zero = (second == 0).astype(np.bool_) & ~mask
+    if name in {"floordiv", "mod"} and (row := planes.first(is_zero)) is not None:
+        raise ZeroDivisionError(f"division by zero in row {row}")
+    compute, lowest = getattr(operator, name), planes.LOWEST[signed]
+
+    def result(x: int, y: int) -> int | None:
+        value: int = compute(x, y)
+        return value if lowest <= value < planes.LIMIT else None
+
+    results = np.zeros(len(mask), dtype=object)
+    results[~mask] = np.frompyfunc(result, 2, 1)(first[~mask], second[~mask])
+    overflows = parsing.missing_in(results)
     values = planes.from_ints(np.where(overflows, 0, results).tolist())
     return (planes.signed(values) if signed else values), overflows
 
@@ -278,15 +257,8 @@ def _divide_floats(a: Floats, b: Floats) -> Floats:
 
 def nearest(a: Planes, b: Planes) -> Floats:
     """Divide integers as Python does, which rounds once; by zero the result is infinite or NaN."""
-    quotients = _divide_floats(planes.to_float(a), planes.to_float(b))
-    (rows,) = np.nonzero(np.isfinite(quotients) & ~(_is_exact(a) & _is_exact(b)))
-    if len(rows):
-        first, second = (x if len(x[0]) == 1 else planes.take(x, rows) for x in (a, b))
-        quotients[rows] = planes.to_ints(first) / planes.to_ints(second)
+    first, second = np.broadcast_arrays(planes.to_ints(a), planes.to_ints(b))
+    quotients = _divide_floats(first.astype(np.float64), second.astype(np.float64))
+    rows = np.isfinite(quotients)
+    quotients[rows] = first[rows] / second[rows]
     return quotients
-
-
-def _is_exact(values: Planes) -> Flags:
-    hi, lo = planes.magnitudes(values)
-    exact: Flags = (hi == 0) & (lo <= _EXACT)
-    return exact

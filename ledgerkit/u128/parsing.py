@@ -30,8 +30,6 @@ def read(values: Any, *, signed: bool) -> tuple[Planes, Flags]:
         return _from_arrow(pd.array(values).__arrow_array__(), signed=signed)
     if dtype is not None and pd.api.types.is_integer_dtype(dtype):
         words, mask = _from_integers(values)
-    elif isinstance(dtype, np.dtype) and dtype.kind in "fb":
-        words, mask = _from_floats(np.asarray(values), signed=signed)
     else:
         words, mask = _from_objects(values, signed=signed)
     return check(words, signed=signed), mask
@@ -94,26 +92,8 @@ def _from_integers(values: Any) -> tuple[Planes, Flags]:
     return (np.zeros_like(lo), lo), mask
 
 
-def _from_floats(values: np.ndarray, *, signed: bool) -> tuple[Planes, Flags]:
-    """Read a column of NaN; other floats and bools are refused."""
-    mask = missing_in(values)
-    if (row := planes.first(~mask)) is not None:
-        _refuse(values[row].item(), row, signed=signed)
-    zeros = np.zeros(len(values), dtype=np.uint64)
-    return (zeros, zeros.copy()), mask
-
-
 def _from_objects(values: Any, *, signed: bool, ints_only: bool = False) -> tuple[Planes, Flags]:
-    listed = objects(values).tolist() if hasattr(values, "dtype") else list(values)
-    kinds = set(map(type, listed))
-    if kinds <= {int}:
-        return from_ints(listed, signed=signed), np.zeros(len(listed), dtype=np.bool_)
-    if kinds <= {str, type(None)} and not ints_only:
-        return _from_texts(listed, signed=signed)
-    return _from_mixed(objects(listed), signed=signed, ints_only=ints_only)
-
-
-def _from_mixed(values: Objects, *, signed: bool, ints_only: bool) -> tuple[Planes, Flags]:
+    values = objects(values)
     mask = missing_in(values)
     kinds = set(map(type, values[~mask]))
     if kinds == {str} and not ints_only:

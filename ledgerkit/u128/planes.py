@@ -30,22 +30,7 @@ _BITS = 64
 _ONES = 2**64 - 1
 _HALF = np.uint64(32)
 _LOW = np.uint64(2**32 - 1)
-_BLOCK = 8192  # rows at a time, so that their arrays stay in the processor's cache
 _MANY = 2**16  # rows; from here on Arrow adds faster than numpy, and groups are added in parts
-# The factor with which a quotient of two results of `_approximate` is never too large.
-_SHRINK = 1 - 2.0**-49
-
-
-def _by_blocks(kernel: Callable[..., tuple[Any, ...]], *columns: Words) -> tuple[Any, ...]:
-    """Apply a kernel block by block; a column of one value is passed with every block."""
-    size = np.broadcast(*columns).size
-    if size <= _BLOCK:
-        return kernel(*columns)
-    parts = []
-    for begin in range(0, size, _BLOCK):
-        rows = slice(begin, begin + _BLOCK)
-        parts.append(kernel(*[x if len(x) == 1 else x[rows] for x in columns]))
-    return tuple(map(np.concatenate, zip(*parts, strict=True)))
 
 
 def first(flags: Flags) -> int | None:
@@ -117,54 +102,13 @@ def _from_unsigned(values: Sequence[int]) -> Planes:
 
 def to_ints(values: Planes) -> Objects:
     hi, lo = values[:2]
-    ints: Objects = hi.astype(object) if hi.any() else lo.astype(object)
+    ints: Objects = lo.astype(object)
     if hi.any():
-        ints <<= _BITS
-        ints |= lo
+        ints |= hi.astype(object) << _BITS
     negative = flags(values)
     if negative.any():
         ints[negative] -= LIMIT
     return ints
-
-
-def to_float(values: Planes) -> Floats:
-    """Convert each value to the nearest float64, ties to even."""
-    hi, lo = magnitudes(values)
-    floats: Floats
-    (floats,) = _by_blocks(_to_float, hi, lo) if hi.any() else (lo.astype(np.float64),)
-    if flags(values).any():
-        np.negative(floats, out=floats, where=flags(values))
-    return floats
-
-
-def _to_float(hi: Words, lo: Words) -> tuple[Floats]:
-    # The two floats represent the value exactly, so adding them rounds only once.
-    floats = _float(hi << np.uint64(41) | lo >> np.uint64(23), 23)
-    floats += _float(lo & np.uint64(2**23 - 1), 0)
-    (large,) = np.nonzero(hi >> np.uint64(12))
-    if large.size:
-        floats[large] = _large_to_float(hi[large], lo[large])
-    return (floats,)
-
-
-def _large_to_float(hi: Words, lo: Words) -> Floats:
-    """Convert values from 2^76, whose last 22 bits matter only by being zero or not."""
-    low = (hi & np.uint64(2**11 - 1)) << np.uint64(42) | lo >> np.uint64(22)
-    low |= (lo & np.uint64(2**22 - 1)) != 0
-    return _float(hi >> np.uint64(11), 75) + _float(low, 22)
-
-
-def _float(words: Words, shift: int) -> Floats:
-    """Convert words of at most 53 bits, times a power of two, without rounding."""
-    floats: Floats = words.astype(np.float64)
-    floats *= 2.0**shift
-    return floats
-
-
-def _from_float(floats: Floats) -> Planes:
-    hi = (floats * 2.0**-_BITS).astype(np.uint64)
-    lo = (floats - hi * 2.0**_BITS).astype(np.uint64)
-    return hi, lo
 
 
 # Arithmetic -----------------------------------------------------------------------------
@@ -191,7 +135,7 @@ def subtract(a: Planes, b: Planes) -> Planes:
 
 def multiply(a: Planes, b: Planes) -> tuple[Planes, Flags]:
     """Multiply modulo 2^128; return the products and flags for those that overflow."""
-    hi, lo, over = _by_blocks(_multiply, *a, *b)
+    hi, lo, over = _multiply(*a, *b)
     return (hi, lo), over
 
 
@@ -199,8 +143,6 @@ def _multiply(a_hi: Words, a_lo: Words, b_hi: Words, b_lo: Words) -> tuple[Words
     hi, lo = _multiply_words(a_lo, b_lo)
     if not a_hi.any():
         a_hi, a_lo, b_hi, b_lo = b_hi, b_lo, a_hi, a_lo
-        if not a_hi.any():
-            return hi, lo, np.zeros(len(lo), dtype=np.bool_)
     if not b_hi.any():
         above, cross = _multiply_words(a_hi, b_lo)
         hi += cross
@@ -224,97 +166,6 @@ def _multiply_words(a: Words, b: Words) -> Planes:
     hi += middle >> _HALF
     hi += other >> _HALF
     return hi, a * b
-
-
-def divide(a: Planes, b: Planes) -> tuple[Planes, Planes]:
-    """Return the quotients, rounded down, and the remainders; no divisor may be zero."""
-    hi, lo, remainder_hi, remainder_lo = _by_blocks(_divide, *a, *b)
-    return (hi, lo), (remainder_hi, remainder_lo)
-
-
-def _divide(a_hi: Words, a_lo: Words, b_hi: Words, b_lo: Words) -> tuple[Words, ...]:
-    """Divide a block of values by the cheapest method that is valid for all of them."""
-    if b_hi.any():
-        return _divide_any((a_hi, a_lo), (b_hi, b_lo))
-    if not a_hi.any():
-        return _divide_words(a_lo, b_lo)
-    if (b_lo >> _HALF).any():
-        return _divide_any((a_hi, a_lo), (b_hi, b_lo))
-    return _divide_by_halves(a_hi, a_lo, b_lo)
-
-
-def _divide_words(a: Words, b: Words) -> tuple[Words, ...]:
-    quotient = a // b
-    return np.zeros_like(quotient), quotient, np.zeros_like(quotient), a - quotient * b
-
-
-def _divide_by_halves(hi: Words, lo: Words, b: Words) -> tuple[Words, ...]:
-    """Divide by divisors below 2^32 in long division, with digits of 32 bits."""
-    remainder = np.zeros(1, dtype=np.uint64)
-    digits = []
-    for digit in (hi >> _HALF, hi & _LOW, lo >> _HALF, lo & _LOW):
-        part = remainder << _HALF | digit
-        quotient = part // b
-        remainder = part - quotient * b
-        digits.append(quotient)
-    quotient_hi = digits[0] << _HALF | digits[1]
-    return quotient_hi, digits[2] << _HALF | digits[3], np.zeros_like(remainder), remainder
-
-
-def _divide_any(a: Planes, b: Planes) -> tuple[Words, ...]:
-    """Divide by subtracting estimated multiples until every remainder is below its divisor."""
-    a, b = _broadcast(a, b)
-    quotient, remainder = _divide_once(a, b)
-    (rows,) = np.nonzero(~less(remainder, b))
-    while rows.size:
-        divisor = take(b, rows)
-        estimate, reduced = _divide_once(take(remainder, rows), divisor)
-        sums, _ = add(take(quotient, rows), estimate)
-        for plane, new in zip((*quotient, *remainder), (*sums, *reduced), strict=True):
-            plane[rows] = new
-        rows = rows[~less(reduced, divisor)]
-    return *quotient, *remainder
-
-
-def _broadcast(a: Planes, b: Planes) -> tuple[Planes, Planes]:
-    a_hi, a_lo, b_hi, b_lo = np.broadcast_arrays(*a, *b)
-    return (a_hi, a_lo), (b_hi, b_lo)
-
-
-def _divide_once(a: Planes, b: Planes) -> tuple[Planes, Planes]:
-    """Estimate quotients from below, nonzero ones by at least 1; return the remainders, too."""
-    estimate = _from_float(_approximate(a) / _approximate(b) * _SHRINK)
-    estimate[1][((estimate[0] | estimate[1]) == 0) & ~less(a, b)] = 1
-    hi, lo = _multiply_words(estimate[1], b[1])
-    hi += estimate[0] * b[1]
-    hi += estimate[1] * b[0]
-    return estimate, subtract(a, (hi, lo))
-
-
-def _approximate(a: Planes) -> Floats:
-    """Convert to floats with a relative error of at most 2^-52."""
-    floats: Floats = a[0].astype(np.float64)
-    floats *= 2.0**_BITS
-    floats += a[1]
-    return floats
-
-
-def power(a: Planes, b: Planes) -> tuple[Planes, Flags]:
-    """Compute powers; return them, and flags for those that overflow."""
-    a, b = _broadcast(a, b)
-    result = np.zeros_like(a[0]), np.ones_like(a[0])
-    over, base_over = np.zeros((2, len(a[0])), dtype=np.bool_)
-    # From the exponent 128 on, only powers of 0 and 1 do not overflow.
-    exponent = np.where(b[0] != 0, np.uint64(128), np.minimum(b[1], np.uint64(128)))
-    while exponent.any():
-        odd = (exponent & np.uint64(1)) != 0
-        product, product_over = multiply(result, a)
-        over |= odd & (product_over | base_over)
-        result = np.where(odd, product[0], result[0]), np.where(odd, product[1], result[1])
-        a, square_over = multiply(a, a)
-        base_over |= square_over
-        exponent >>= np.uint64(1)
-    return result, over
 
 
 # Order ----------------------------------------------------------------------------------
@@ -352,50 +203,10 @@ def compare(a: Planes, b: Planes, name: str) -> Flags:
     return is_less if name in {"lt", "gt"} else ~is_less
 
 
-def argsort(values: Planes, *, stable: bool = True) -> Rows:
-    """Return the rows in ascending order of their values; `stable` keeps the order of equals."""
-    negative = flags(values)
-    if not negative.any():
-        return _argsort(*values[:2], stable=stable)
-    # Sort each sign by magnitude: the negative ones from the end, which makes them stable too.
-    below, above = np.flatnonzero(negative)[::-1], np.flatnonzero(~negative)
-    parts = (_argsort(*magnitudes(take(values, rows)), stable=stable) for rows in (below, above))
-    lower, upper = (rows[order] for rows, order in zip((below, above), parts, strict=True))
-    return np.concatenate([lower[::-1], upper])
-
-
-def _argsort(hi: Words, lo: Words, *, stable: bool) -> Rows:
-    shift = _BITS - int(hi.max(initial=0)).bit_length()
-    # Sort by the leading 64 bits first: few values share them with another one.
-    first = hi << np.uint64(shift) | lo >> np.uint64(_BITS - shift) if shift < _BITS else lo
-    order = np.argsort(first, kind="stable" if stable else None)
-    if shift < _BITS:
-        _sort_ties(order, first[order], lo)
-    return order
-
-
-def _sort_ties(order: Rows, ranked: Words, lo: Words) -> None:
-    """Sort, in place, the rows whose leading 64 bits equal those of a neighbour."""
-    ties = ranked[1:] == ranked[:-1]
-    (positions,) = np.nonzero(np.append(ties, False) | np.append(False, ties))
-    rows, first = order[positions], ranked[positions]
-    last = lo[rows]
-    if ((last[1:] < last[:-1]) & (first[1:] == first[:-1])).any():
-        order[positions] = rows[np.lexsort((last, first))]
-
-
-def extreme(values: Planes, *, largest: bool) -> int:
-    """Return the first row of the largest or smallest value; there must be one."""
-    negative = flags(values)
-    preferred = ~negative if largest else negative
-    if negative.any() and preferred.any():
-        (rows,) = np.nonzero(preferred)
-        return int(rows[extreme(take(values[:2], rows), largest=largest)])
-    hi, lo = values[:2]
-    best = hi.max() if largest else hi.min()
-    (rows,) = np.nonzero(hi == best)
-    candidates = lo[rows]
-    return int(rows[candidates.argmax() if largest else candidates.argmin()])
+def argsort(values: Planes) -> Rows:
+    """Return the rows in ascending order of their values, stably."""
+    hi, lo, *negative = values
+    return np.lexsort((lo, hi, *(~is_negative for is_negative in negative)))
 
 
 # Sums -----------------------------------------------------------------------------------
