@@ -6,7 +6,6 @@ import base64
 import binascii
 import json
 from collections.abc import Callable, Iterable, Sequence
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -63,15 +62,16 @@ class ReceiptDetails:
         `note`. A value is a text; an id (`kind`, `text`, and `id` if it can be opened); another
         receipt (`at` and `text`); or an amount (`text`, and with all digits `exact`).
         """
-        row = _row(self._trace.receipts, position)
-        transfers = self._transfers.get(position, [])
+        trace = self._trace
+        row, logs = _row(trace.receipts, position), trace.logs
+        transfers = [t for t in self._tx.transfers if t.position == position]
         sections = (
             ("Receipt", [{"facts": self._facts(position, row)}]),
-            ("Actions", self._items("actions", position, _action)),
+            ("Actions", _items(trace.actions, position, _action)),
             ("Gas", [{"facts": self._gas(position, row)}]),
             ("Result", self._result(row["receipt_id"])),
-            ("Logs", self._items("logs", position, lambda log: _code(log["log"]))),
-            ("Events", self._items("events", position, _event)),
+            ("Logs", _items(logs[~logs["is_event"]], position, lambda log: _code(log["log"]))),
+            ("Events", _items(trace.events, position, _event)),
             ("Transfers", _limit([self._transfer(transfer) for transfer in transfers])),
             ("Balance changes", _limit(self._changes(transfers))),
         )
@@ -90,49 +90,12 @@ class ReceiptDetails:
             ],
         }
 
-    # Data that is read once -----------------------------------------------------------------
-
-    @cached_property
-    def _rows(self) -> dict[str, tuple[pd.DataFrame, dict[Any, Any]]]:
-        trace = self._trace
-        frames = {
-            "actions": trace.actions,
-            "logs": trace.logs[~trace.logs["is_event"]],
-            "events": trace.events,
-        }
-        return {name: (frame, frame.groupby("order").indices) for name, frame in frames.items()}
-
-    @cached_property
-    def _positions(self) -> dict[str, int]:
-        return {receipt_id: i for i, receipt_id in enumerate(self._tx.tree.ids)}
-
-    @cached_property
-    def _created(self) -> dict[int, list[int]]:
-        created: dict[int, list[int]] = {}
-        for i, parent in enumerate(self._tx.tree.parents):
-            created.setdefault(parent, []).append(i)
-        return created
-
-    @cached_property
-    def _transfers(self) -> dict[int, list[Transfer]]:
-        transfers: dict[int, list[Transfer]] = {}
-        for transfer in self._tx.transfers:
-            transfers.setdefault(transfer.position, []).append(transfer)
-        return transfers
-
-    @cached_property
-    def _results(self) -> dict[str, str]:
-        statuses = (
-            (outcome.id, getattr(outcome.outcome.status, "success_value", None))
-            for outcome in self._tx.result.outcomes
-        )
-        return {id_: value for id_, value in statuses if isinstance(value, str) and value}
-
     # Sections -------------------------------------------------------------------------------
 
     def _facts(self, position: int, row: Json) -> list[Any]:
-        parent = self._tx.tree.parents[position]
-        waits = [self._positions[receipt_id] for receipt_id in row["waits_for"]]
+        parents, ids = self._tx.tree.parents, self._tx.tree.ids
+        parent = parents[position]
+        created = [i for i, creator in enumerate(parents) if creator == position]
         return _drop_missing(
             ("Receipt", id_value("receipt", row["receipt_id"])),
             ("From", id_value("account", row["predecessor_id"])),
@@ -141,19 +104,17 @@ class ReceiptDetails:
             ("Shard", None if is_missing(row["shard_id"]) else str(row["shard_id"])),
             ("Time", None if is_missing(row["time"]) else f"{row['time']:%Y-%m-%d %H:%M:%S} UTC"),
             ("Created by", self._links([parent] if parent >= 0 else [])),
-            ("Created", self._links(self._created.get(position, []))),
-            ("Waited for", self._links(waits)),
+            (
+                "Created",
+                self._links(created),
+            ),
+            ("Waited for", self._links([ids.index(receipt_id) for receipt_id in row["waits_for"]])),
         )
 
     def _links(self, positions: list[int]) -> list[Any] | None:
         links: list[Any] = [{"at": i, "text": self._labels[i]} for i in positions[:_MAX_LINKS]]
         n_others = len(positions) - len(links)
         return [*links, *([f"and {n_others:,} more"] if n_others > 0 else [])] or None
-
-    def _items(self, name: str, position: int, item: Callable[[Json], Json]) -> list[Json]:
-        frame, positions = self._rows[name]
-        rows = frame.iloc[positions.get(position, [])]
-        return _limit([item(_row(rows, n)) for n in range(min(len(rows), _MAX_ITEMS))], len(rows))
 
     def _gas(self, position: int, row: Json) -> list[Any]:
         gas = _row(self._trace.gas, position + 1)  # the first row is the transaction
@@ -168,8 +129,10 @@ class ReceiptDetails:
         )
 
     def _result(self, receipt_id: str) -> list[Json]:
-        value = self._results.get(receipt_id)
-        if value is None:
+        outcomes = [o for o in self._tx.result.outcomes if o.id == receipt_id]
+        status = outcomes[0].outcome.status if outcomes else None
+        value = getattr(status, "success_value", None)
+        if not isinstance(value, str) or not value:
             return []
         try:
             data = base64.b64decode(value, validate=True)
@@ -249,6 +212,11 @@ def _near(amount: Any) -> Json | None:
 
 
 # Items ------------------------------------------------------------------------------------
+
+
+def _items(frame: pd.DataFrame, position: int, item: Callable[[Json], Json]) -> list[Json]:
+    rows = frame[frame["order"] == position]
+    return _limit([item(_row(rows, n)) for n in range(min(len(rows), _MAX_ITEMS))], len(rows))
 
 
 def _limit(items: list[Json], total: int | None = None) -> list[Json]:

@@ -12,7 +12,7 @@ from __future__ import annotations
 import operator
 import re
 import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC
 from decimal import Decimal
@@ -27,8 +27,6 @@ from ledgerkit import units
 from ledgerkit.errors import InvalidRequestError, cut
 from ledgerkit.frames.human import plain_text, row_units
 from ledgerkit.frames.schemas import AMOUNT_UNIT, FRACTION, YOCTO
-from ledgerkit.u128 import decimal_text
-from ledgerkit.u128.array import U128Array
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -45,7 +43,6 @@ _MAX_FILTER = 200  # characters
 _MAX_DIGITS = 120
 _MAX_OBJECT_TEXT = 20_000  # characters of a list or dict that are searched or compared
 _MAX_DISPLAYED = 1_000  # distinct texts of a column whose displayed forms are searched
-_BLOCK = 50_000  # rows written as text at a time, which bounds the memory
 _SMALLEST = {"unit": 0, "units": 0}  # units of a token with unknown decimals
 _FIXED_UNITS = {YOCTO: units.NEAR_UNITS, "gas": units.GAS_UNITS, FRACTION: {"%": -2}}
 _SHOWN_UNITS = {YOCTO: "NEAR", "gas": "Tgas", AMOUNT_UNIT: "units", FRACTION: "%"}
@@ -146,58 +143,36 @@ def _refusal(source: Source, text: str) -> InvalidRequestError:
 
 
 def contains(source: Source, part: str) -> Flags:
-    """Return the rows whose text has a part, in upper or lower case."""
-    values = source.values
-    if isinstance(values.dtype, pd.CategoricalDtype):
-        categories = pd.Series(values.cat.categories.astype("str"))
-        is_match = _in_texts(categories, part)
-        codes = values.cat.codes.to_numpy()
-        return np.append(is_match, False)[codes]  # the code of missing values is -1
-    if values.dtype.kind == "O" and not isinstance(values.dtype, pd.StringDtype):
-        return _in_blocks(values, part.casefold(), _object_texts)
-    rows = _in_texts(values.astype("str"), part)
-    return rows | _in_displayed(source, part) if source.write else rows
+    """Return the rows whose text, as it is or as it is displayed, has a part in any case."""
+    values, folded = source.values, part.casefold()
+    if _has_objects(values):
+        return np.array([folded in _object_text(v).casefold() for v in values], dtype=np.bool_)
+    codes, distinct = pd.factorize(values)
+    texts = pd.Series(distinct).astype("str").str.casefold()
+    is_match = texts.str.contains(folded, regex=False, na=False).to_numpy(dtype=np.bool_)
+    if source.write is not None and len(distinct) <= _MAX_DISPLAYED:
+        is_match = is_match | [folded in source.write(text).casefold() for text in distinct]
+    return np.append(is_match, False)[codes]  # the code of missing values is -1
 
 
-def _in_texts(texts: pd.Series[Any], part: str) -> Flags:
-    matching = texts.str.contains(part, case=False, regex=False, na=False)
-    return matching.to_numpy(dtype=np.bool_)
-
-
-def _in_displayed(source: Source, part: str) -> Flags:
-    codes, texts = pd.factorize(source.values)
-    if len(texts) > _MAX_DISPLAYED or source.write is None:
-        return np.zeros(len(codes), dtype=np.bool_)
-    folded = part.casefold()
-    is_match = [folded in source.write(text).casefold() for text in texts]
-    return np.append(np.array(is_match, dtype=np.bool_), False)[codes]
+def _has_objects(values: pd.Series[Any]) -> bool:
+    is_text = isinstance(values.dtype, pd.StringDtype | pd.CategoricalDtype)
+    return values.dtype.kind == "O" and not is_text
 
 
 def _object_text(value: object) -> str:
     return plain_text(value, _MAX_OBJECT_TEXT)
 
 
-def _object_texts(values: pd.Series[Any]) -> Iterable[str]:
-    return (_object_text(value).casefold() for value in values.tolist())
-
-
-def _in_blocks(
-    values: pd.Series[Any],
-    part: str,
-    write: Callable[[pd.Series[Any]], Iterable[str]],
-) -> Flags:
-    blocks = [np.zeros(0, dtype=np.bool_)]
-    for begin in range(0, len(values), _BLOCK):
-        texts = write(values.iloc[begin : begin + _BLOCK])
-        blocks.append(np.array([part in text for text in texts], dtype=np.bool_))
-    return np.concatenate(blocks)
+def _flags(rows: pd.Series[Any]) -> Flags:
+    return rows.fillna(value=False).to_numpy(dtype=np.bool_)
 
 
 def _missing(source: Source) -> Flags:
     is_missing = source.values.isna().to_numpy(dtype=np.bool_)
     if source.kind != "text":
         return is_missing
-    return is_missing | (source.values == "").fillna(value=False).to_numpy(dtype=np.bool_)
+    return is_missing | _flags(source.values == "")
 
 
 # Comparisons ----------------------------------------------------------------------------
@@ -214,10 +189,9 @@ def _compare(source: Source, sign: str, value: str, text: str) -> Flags:
     if sign != "=" or (source.kind == "bool" and value.lower() not in (*_YES, *_NO)):
         raise _refusal(source, text)
     if source.kind == "bool":
-        flags = source.values == (value.lower() in _YES)
-        return flags.fillna(value=False).to_numpy(dtype=np.bool_)
+        return _flags(source.values == (value.lower() in _YES))
     values = source.values
-    if values.dtype.kind == "O" and not isinstance(values.dtype, pd.StringDtype):
+    if _has_objects(values):
         return np.array([_object_text(item) == value for item in values], dtype=np.bool_)
     rows = (values.astype("str") == value).to_numpy(dtype=np.bool_)
     return rows & ~_missing(source)
@@ -259,31 +233,24 @@ def _numbers(source: Source, comparisons: dict[str, str], text: str) -> Flags:
 
 def _scales(source: Source, unit: str) -> Iterator[tuple[int, Flags | bool]]:
     """Yield the decimals of a unit, and the rows that have it; nothing for an unknown unit."""
-    if source.unit in _SHOWN_UNITS and not unit:
-        yield from [(0, True)] if source.is_exact else _shown_scales(source, unit)
+    default_unit, tokens = _SHOWN_UNITS.get(source.unit), list(_token_units(source))
+    if default_unit and not unit and source.is_exact:
+        yield 0, True
         return
+    if tokens and not unit:
+        yield from ((decimals, has_unit) for decimals, _, has_unit in tokens)
+        yield 0, ~np.any([has_unit for _, _, has_unit in tokens], axis=0)
+        return
+    name = (unit or default_unit or "").lower()
     fixed = _FIXED_UNITS.get(source.unit, _SMALLEST)
-    tokens = list(_token_units(source))
-    if source.unit not in _SHOWN_UNITS or (source.unit == AMOUNT_UNIT and not tokens):
-        if unit.lower() in ("", source.unit.lower(), *_SMALLEST):
+    if default_unit is None or (source.unit == AMOUNT_UNIT and not tokens):
+        if name in ("", source.unit.lower(), *_SMALLEST):
             yield 0, True
-    elif unit.lower() in fixed:
-        yield fixed[unit.lower()], True
+    elif name in fixed:
+        yield fixed[name], True
     for decimals, symbol, has_unit in tokens:
         if symbol.casefold() == unit.casefold():
             yield decimals, has_unit
-
-
-def _shown_scales(source: Source, unit: str) -> Iterator[tuple[int, Flags | bool]]:
-    """Yield the decimals of displayed amounts, and the rows displayed in a unit, or in any."""
-    if unit or source.unit != AMOUNT_UNIT:
-        yield from _scales(source, unit or _SHOWN_UNITS[source.unit])
-        return
-    is_smallest = np.ones(len(source.frame), dtype=np.bool_)
-    for decimals, _, has_unit in _token_units(source):
-        is_smallest &= ~has_unit
-        yield decimals, has_unit
-    yield 0, is_smallest
 
 
 def _scaled(number: Fraction, decimals: int) -> Fraction:
@@ -309,22 +276,16 @@ def _meets(values: pd.Series[Any], limits: list[Condition]) -> Flags:
 def _meets_limit(values: pd.Series[Any], sign: str, limit: Fraction) -> Flags:
     """Return where numbers meet a condition; missing numbers may have any result."""
     compare = _OPERATORS[sign]
-    array = values.array
-    if values.dtype.kind == "O":
-        return np.array([is_number(v) and compare(_exact(v), limit) for v in array], dtype=np.bool_)
+    if values.dtype.kind == "O" or isinstance(values.dtype, pd.ArrowDtype):
+        return np.array(
+            [is_number(v) and compare(_exact(v), limit) for v in values], dtype=np.bool_
+        )
     if values.dtype.kind == "f":
-        floats = values.to_numpy(dtype=np.float64, na_value=np.nan)
-        return np.asarray(compare(floats, float(limit)), dtype=np.bool_)
+        return _flags(compare(values, float(limit)))
     if sign == "=" and limit.denominator != 1:
         return np.zeros(len(values), dtype=np.bool_)
-    integer = _BOUNDS.get(sign, int)(limit)
-    if isinstance(array, U128Array):
-        rows: Flags = compare(array, integer).to_numpy(dtype=np.bool_, na_value=False)
-        return rows
-    is_unsigned = values.dtype.kind == "u"
-    integers = values.to_numpy(dtype=np.uint64 if is_unsigned else np.int64, na_value=0)
-    # numpy compares with integers of any size exactly.
-    return np.asarray(compare(integers, integer), dtype=np.bool_)
+    # numpy and u128 compare with integers of any size exactly.
+    return _flags(compare(values, _BOUNDS.get(sign, int)(limit)))
 
 
 def is_number(value: object) -> bool:
@@ -339,29 +300,20 @@ def _search_numbers(source: Source, text: str) -> Flags | None:
     """Return the rows with these digits, or with an amount displayed as this number."""
     rows = None
     if _PART_OF_NUMBER.fullmatch(text):
-        rows = _in_blocks(source.values, text.replace(",", ""), _number_texts)
-        rows &= ~_missing(source)
+        digits = text.replace(",", "")
+        has_digits = [digits in str(value) for value in source.values.tolist()]
+        rows = np.array(has_digits, dtype=np.bool_) & ~_missing(source)
     match = _QUANTITY.fullmatch(text)
     if match is None or len(match[1]) > _MAX_DIGITS or source.unit not in _SHOWN_UNITS:
         return rows
     number, unit = match[1].replace(",", ""), match[2].strip()
     # An amount that rounds to the number is displayed as this number.
     half = Fraction(1, 2 * 10 ** len(number.partition(".")[2])) if "." in number else Fraction(0)
-    for decimals, has_unit in _shown_scales(source, unit):
+    for decimals, has_unit in _scales(replace(source, is_exact=False), unit):
         low, high = (_scaled(Fraction(number) + sign * half, decimals) for sign in (-1, 1))
         matching = has_unit & _meets(source.values, [(">=", low), ("<=", high)])
         rows = matching if rows is None else rows | matching
     return rows
-
-
-def _number_texts(values: pd.Series[Any]) -> Iterable[str]:
-    if isinstance(values.array, U128Array):
-        texts: Iterable[str] = decimal_text.format_texts(values.array.planes)
-        return texts
-    if values.dtype.kind in "iu":
-        dtype = np.uint64 if values.dtype.kind == "u" else np.int64
-        return map(str, values.to_numpy(dtype=dtype, na_value=0).tolist())
-    return map(str, values.tolist())
 
 
 # Times ----------------------------------------------------------------------------------
@@ -387,7 +339,7 @@ def _in_period(source: Source, sign: str, period: pd.Period) -> Flags:
         "<": values < begin,
         "<=": values < end,
     }
-    return conditions[sign].fillna(value=False).to_numpy(dtype=np.bool_)
+    return _flags(conditions[sign])
 
 
 # The selection ---------------------------------------------------------------------------

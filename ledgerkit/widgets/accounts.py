@@ -78,31 +78,35 @@ class AccountExplorer(Panel):
             values["account_id"], metadata=values["details"], ledger=ledger
         )
         state, ft, staking = snapshot.state, snapshot.ft, snapshot.staking
-        errors, exposure, lockups = pd.DataFrame(), None, pd.DataFrame()
+        unread: list[pd.DataFrame] = []
+        exposure, lockups = None, pd.DataFrame()
         collecting: Any = {"on_error": "collect", "progress": False, "ledger": ledger}
         has_lockups = values["details"] and bool(lockup_sources(ledger.network))
         if values["details"]:
             staking, errors = tokens.staking(snapshot.account_id, positions=True, **collecting)
-            lockups, unread = _read_lockups(snapshot.account_id, **collecting)
-            errors = pd.concat([errors, unread], ignore_index=True)
+            unread.append(errors)
+        if has_lockups:
+            lockups, errors = read_lockups(snapshot.account_id, **collecting)
+            lockups = lockups[lockups["status"] != "no_account"]
+            unread.append(errors)
         if ledger.network.liquid_tokens:
-            exposure, unread = tokens.exposure(
+            exposure, errors = tokens.exposure(
                 snapshot.account_id, lockups=has_lockups, **collecting
             )
-            errors = pd.concat([errors, unread]).drop_duplicates(ignore_index=True)
+            unread.append(errors)
         frames = {"account": state, "ft": ft, "nft": snapshot.nft, "staking": staking}
         is_token = snapshot.account_id in tokens.known_tokens(ledger)
         pages = [Page("Account", _account_card(state, exposure, is_token=is_token))]
         if ledger.network.transactions_url is not None:
-            latest, unread = activity(
+            latest, errors = activity(
                 snapshot.account_id,
                 limit=_MAX_ACTIVITY,
                 metadata=values["details"],
                 **collecting,
             )
-            errors = pd.concat([errors, unread], ignore_index=True)
+            unread.append(errors)
             frames["activity"] = latest
-            if len(latest) or unread.empty:
+            if len(latest) or errors.empty:
                 pages.append(Page("Activity", _activity_table(latest, snapshot.account_id)))
         for title, frame in {"Tokens": ft, "NFTs": snapshot.nft, "Staking": staking}.items():
             rows = frame.drop(columns=_HIDDEN, errors="ignore")
@@ -113,28 +117,20 @@ class AccountExplorer(Panel):
             pages.append(Page("Lockups", Table(rows, name="lockups", slim=True)))
         if exposure is not None:
             frames["exposure"] = exposure
-        if len(errors):
-            frames["errors"] = errors
-        pages += error_pages(errors)
-        sentence = f"{snapshot.account_id} on {ledger.network.name}"
-        nouns = {"n_tokens": "token", "n_nfts": "NFT collection", "n_pools": "pool"}
-        counts = state[list(nouns)].iloc[0]
-        if counts.isna().any():
-            sentence += " is not indexed."
-        else:
-            counted = (units.count_text(int(counts[name]), noun) for name, noun in nouns.items())
-            sentence += f": {', '.join(counted)}."
+        if any(map(len, unread)):
+            frames["errors"] = pd.concat(unread).drop_duplicates(ignore_index=True)
+            pages += error_pages(frames["errors"])
+        sentence = f"{snapshot.account_id} on {ledger.network.name}{_counts(state)}."
         return Content(sentence, state, tuple(pages), frames, snapshot)
 
 
-def _read_lockups(
-    account_id: str, *, ledger: Ledger, **collecting: Any
-) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Return the lockup contracts of an account that exist, and those that were not read."""
-    if not lockup_sources(ledger.network):
-        return pd.DataFrame(), pd.DataFrame()
-    lockups, errors = read_lockups(account_id, ledger=ledger, **collecting)
-    return lockups[lockups["status"] != "no_account"], errors
+def _counts(state: pd.DataFrame) -> str:
+    nouns = {"n_tokens": "token", "n_nfts": "NFT collection", "n_pools": "pool"}
+    counts = state[list(nouns)].iloc[0]
+    if counts.isna().any():
+        return " is not indexed"
+    counted = (units.count_text(int(counts[name]), noun) for name, noun in nouns.items())
+    return f": {', '.join(counted)}"
 
 
 def _account_card(state: pd.DataFrame, exposure: pd.DataFrame | None, *, is_token: bool) -> str:

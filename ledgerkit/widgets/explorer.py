@@ -68,11 +68,8 @@ class Explorer(Displayable):
         self.nfts = NftGallery(ledger=ledger)
         self.send = SendForm(ledger=ledger)
         self.archive = ArchiveFlow(ledger=ledger)
-        network = () if self.network is None else (self.network,)
-        accounts = (self.account, self.statement, self.key)
-        chain = (self.transaction, self.block, self.staking)
-        contracts = (self.token, self.contract, self.nfts)
-        panels = (self.search, *network, *accounts, *chain, *contracts, self.send, self.archive)
+        # In the order of their tabs.
+        panels = [panel for panel in vars(self).values() if panel is not None]
         self.window = Window(panels, ledger, has_tabs=True)
         for panel in panels:
             panel.window = self.window

@@ -180,6 +180,22 @@ def test_a_rate_is_filtered_as_the_percentage_that_is_shown():
     assert rows(frame, filters={"0": "> 0.05"}, exact=True) == [0]
 
 
+def test_columns_of_arrow_are_filtered_as_others():
+    """Numbers, texts and lists that Arrow stores are compared exactly and found."""
+    arrow = pytest.importorskip("pyarrow")
+    numbers = {"int64": arrow.int64(), "decimal": arrow.decimal128(38, 0)}
+    for name, kind in numbers.items():
+        frame = pd.DataFrame({name: pd.Series([5, None, 7], dtype=pd.ArrowDtype(kind))})
+        cases = [("> 5", [2]), (f"< {10**40}", [0, 2]), ("5.5..8", [2]), ("7", [2])]
+        for text, expected in cases:
+            assert filtered(frame, text) == expected, (name, text)
+    texts = pd.DataFrame({"t": pd.Series(["Alice", None], dtype=pd.ArrowDtype(arrow.string()))})
+    assert [filtered(texts, text) for text in ("ali", "= Alice", "empty")] == [[0], [0], [1]]
+    kind = pd.ArrowDtype(arrow.list_(arrow.string()))
+    lists = pd.DataFrame({"l": pd.Series([["a", "b"], ["c"]], dtype=kind)})
+    assert filtered(lists, "c") == [1]
+
+
 @pytest.mark.parametrize(
     ("is_descending", "expected"), [(False, [2, 0, 3, 1]), (True, [0, 2, 1, 3])]
 )
