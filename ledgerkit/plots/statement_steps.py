@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -16,8 +16,6 @@ from ledgerkit.plots.token_units import TokenUnit
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
-
-    _Gap = tuple[Any, ...]  # the values of `_GAP_COLUMNS`
 
 _COLUMNS = (
     "account_id",
@@ -40,12 +38,16 @@ _MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 _MAX_LARGE_DOTS = 120  # changes; the dots of more are smaller
 
 
-class _GapSpan(NamedTuple):
-    """The ends of a gap on the horizontal axis, and the missing amount."""
+class _Gap(NamedTuple):
+    """A gap: the values of `_GAP_COLUMNS`, and its ends on the horizontal axis."""
 
+    asset: str
+    start_height: int
+    stop_height: int
+    missing: int | None
+    note: str
     start: float
     stop: float
-    missing: int | None
 
 
 class _Line(NamedTuple):
@@ -61,7 +63,7 @@ class _Line(NamedTuple):
     def extent(self) -> float:
         return max((self.unit.number(v) for v in (*self.before, *self.after) if v), default=0.0)
 
-    def points(self, gaps: Sequence[_GapSpan]) -> tuple[list[float], list[float]]:
+    def points(self, gaps: Sequence[_Gap]) -> tuple[list[float], list[float]]:
         """Return the corners of the steps; a break where a balance is unknown or jumps."""
         x: list[float] = []
         y: list[float] = []
@@ -171,9 +173,9 @@ def statement(
     axis = _Axis(heights, _positions(rows, has_times=has_times))
     account_id = canvas.column_values(entries, "account_id")[0]
     styles, last = _cause_styles(drawn), list(panels)[-1]
-    spans = _gap_spans(gap_rows, axis)
+    placed_gaps = [_Gap(*row, *map(axis.position, row[1:3])) for row in gap_rows]
     handles = [
-        [*_draw_changes(panel, group, styles), *_draw_lines(panel, group, spans)]
+        [*_draw_changes(panel, group, styles), *_draw_lines(panel, group, placed_gaps)]
         for panel, group in panels.items()
     ]
     areas = []
@@ -184,7 +186,7 @@ def statement(
         canvas.label_time_axes(panel, f"balance ({unit})")
         if not has_times:
             canvas.label_x_axis(panel, "block height")
-        areas.append(_draw_gaps(panel, gap_rows, group, axis))
+        areas.append(_draw_gaps(panel, placed_gaps, group))
         if panel is not last:
             panel.set_xlabel("")
             panel.tick_params(labelbottom=False)
@@ -299,41 +301,32 @@ def _draw_changes(
     return handles
 
 
-def _draw_lines(
-    ax: Axes, lines: Sequence[_Line], gaps: Mapping[str, Sequence[_GapSpan]]
-) -> list[Any]:
+def _draw_lines(ax: Axes, lines: Sequence[_Line], gaps: Sequence[_Gap]) -> list[Any]:
     handles = []
     for style, line in zip(canvas.LINE_STYLES, lines, strict=False):
         ink = inks.inside(ax)
         label = texts.fit(partial(texts.shorten, line.asset), canvas.legend_room(ax))
-        points = line.points(gaps.get(line.asset, ()))
+        points = line.points([gap for gap in gaps if gap.asset == line.asset])
         (handle,) = ax.plot(*points, ls=style, lw=1.0, color=ink.text, label=label, zorder=1)
         canvas.set_hover(handle, line.asset)
         handles.append(handle)
     return handles if len(lines) > 1 else []
 
 
-def _gap_spans(gaps: Sequence[_Gap], axis: _Axis) -> Mapping[str, Sequence[_GapSpan]]:
-    spans: dict[str, list[_GapSpan]] = defaultdict(list)
-    for asset, start, stop, missing, _ in gaps:
-        spans[asset].append(_GapSpan(axis.position(start), axis.position(stop), missing))
-    return spans
-
-
-def _draw_gaps(ax: Axes, gaps: Sequence[_Gap], lines: Sequence[_Line], axis: _Axis) -> list[Any]:
+def _draw_gaps(ax: Axes, gaps: Sequence[_Gap], lines: Sequence[_Line]) -> list[Any]:
     unit_of = {line.asset: line.unit for line in lines}
     areas = []
     left, right = ax.get_xlim()
-    for asset, start, stop, missing, note in gaps:
-        if asset not in unit_of:
+    for gap in gaps:
+        if gap.asset not in unit_of:
             continue
-        ends = [min(max(axis.position(height), left), right) for height in (start, stop)]
+        ends = [min(max(end, left), right) for end in (gap.start, gap.stop)]
         ink = inks.inside(ax).faint
         area = ax.axvspan(*ends, fill=False, hatch="///", edgecolor=ink, lw=1.0, zorder=0.5)
         area.set_label("gap: no entry explains the change")
-        amount = "unknown" if missing is None else unit_of[asset].text(missing)
-        blocks = f"after block {start} up to block {stop}"
-        canvas.set_hover(area, f"gap: {amount} of {asset}, {blocks}: {note}")
+        amount = "unknown" if gap.missing is None else unit_of[gap.asset].text(gap.missing)
+        blocks = f"after block {gap.start_height} up to block {gap.stop_height}"
+        canvas.set_hover(area, f"gap: {amount} of {gap.asset}, {blocks}: {gap.note}")
         areas.append(area)
     ax.set_xlim(left, right)
     return areas

@@ -158,7 +158,11 @@ def token_flow(
     line_height = n_rows / max(1.0, canvas.line_capacity(ax))
     for section in sections:
         _draw_section(ax, section, line_height)
-    _hide_axes(ax, n_rows)
+    ax.set_xlim(-0.05, 1.05)
+    ax.set_ylim(n_rows, -0.6)
+    ax.set_xticks([])
+    ax.set_yticks([])
+    canvas.hide_spines(ax, keep=())
     notes += texts.count_note("assets not drawn", len(by_asset) - len(sections))
     default_title = f"{units.count_text(sum(map(len, by_asset.values())), 'flow')} between accounts"
     notes += token_units.note(
@@ -229,12 +233,11 @@ def _merge_small(flows: Sequence[_Flow]) -> list[_Flow]:
     return [_Flow(*key, amount) for key, amount in sums.items()]
 
 
-def _side_sums(flows: Sequence[_Flow]) -> tuple[dict[str, int], dict[str, int]]:
-    sent: dict[str, int] = {}
-    received: dict[str, int] = {}
+def _side_sums(flows: Sequence[_Flow]) -> tuple[Counter[str], Counter[str]]:
+    sent, received = Counter[str](), Counter[str]()
     for flow in flows:
-        sent[flow.sender] = sent.get(flow.sender, 0) + flow.amount
-        received[flow.receiver] = received.get(flow.receiver, 0) + flow.amount
+        sent[flow.sender] += flow.amount
+        received[flow.receiver] += flow.amount
     return sent, received
 
 
@@ -345,14 +348,6 @@ def _label_node(ax: Axes, text: str, x: float, y: float, align: str) -> None:
     colour = inks.outside(ax).text
     style: dict[str, Any] = {"ha": align, "va": "center", "size": SMALL, "color": colour}
     ax.text(x + offset, y, text, parse_math=False, **style)
-
-
-def _hide_axes(ax: Axes, bottom: float) -> None:
-    ax.set_xlim(-0.05, 1.05)
-    ax.set_ylim(bottom, -0.6)
-    ax.set_xticks([])
-    ax.set_yticks([])
-    canvas.hide_spines(ax, keep=())
 
 
 def _legend_handles(groups: set[str], ink: Inks) -> list[Any]:
