@@ -31,13 +31,8 @@ class _Folder(ABC):
     """A folder, wherever it is; names are relative to it, and files appear complete."""
 
     @abstractmethod
-    def uri(self, name: str) -> str: ...
-
-    @abstractmethod
-    def create(self, name: str) -> AbstractContextManager[IO[bytes]]: ...
-
-    @abstractmethod
-    def _errors(self, action: str) -> AbstractContextManager[None]: ...
+    def create(self, name: str) -> AbstractContextManager[IO[bytes]]:
+        """Open a file for writing; it appears complete when the block ends, or not at all."""
 
     # The following methods raise `FileNotFoundError` if the file does not exist.
 
@@ -49,6 +44,12 @@ class _Folder(ABC):
 
     @abstractmethod
     def _remove(self, name: str) -> None: ...
+
+    def _errors(self, action: str) -> AbstractContextManager[None]:
+        return file_errors(action)
+
+    def uri(self, name: str) -> str:
+        return f"{self}/{name}"
 
     @contextmanager
     def open(self, name: str) -> Iterator[IO[bytes] | None]:
@@ -101,15 +102,11 @@ class LocalFolder(_Folder):
     def __str__(self) -> str:
         return str(self.path)
 
-    def uri(self, name: str) -> str:
-        return str(self.path / name)
-
     def filesystem_path(self, name: str) -> str:
         return str(self.path.absolute() / name)
 
     @contextmanager
     def create(self, name: str) -> Iterator[IO[bytes]]:
-        """Open a file for writing; it appears complete when the block ends, or not at all."""
         target = self._file(name)
         with file_errors(f"write {target}"):
             target.parent.mkdir(parents=True, exist_ok=True)
@@ -153,9 +150,6 @@ class LocalFolder(_Folder):
                 return status.st_dev, status.st_ino, status.st_size, *times
         return None
 
-    def _errors(self, action: str) -> AbstractContextManager[None]:
-        return file_errors(action)
-
     def _open(self, name: str) -> IO[bytes]:
         return self._file(name).open("rb")
 
@@ -193,15 +187,11 @@ class RemoteFolder(_Folder):
     def __str__(self) -> str:
         return self._url
 
-    def uri(self, name: str) -> str:
-        return f"{self._url}/{name}"
-
     def filesystem_path(self, name: str) -> str:
         return f"{self._root}/{name}"
 
     @contextmanager
     def create(self, name: str) -> Iterator[IO[bytes]]:
-        """Open a file for writing; it is uploaded complete when the block ends, or not at all."""
         target = self.filesystem_path(name)
         action = f"write {self.uri(name)}"
         with file_errors(action), tempfile.TemporaryDirectory() as folder:
