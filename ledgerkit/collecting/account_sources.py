@@ -39,15 +39,24 @@ def height_subject(height: int) -> Subject:
 
 
 class Source:
-    """The entries of a source in order, with their number if it is known."""
+    """
+    The entries of a source in order, with their number if it is known.
 
-    def __init__(self, entries: Iterable[object], total: int | None) -> None:
-        self._entries, self.total = entries, total
-        self.is_repeatable = iter(entries) is not entries  # an iterator can be read only once
+    `read` begins at the first entry each time, unless the source is an iterator.
+    """
+
+    def __init__(
+        self,
+        read: Callable[[], Iterator[object]],
+        total: int | None,
+        *,
+        is_repeatable: bool = True,
+    ) -> None:
+        self._read, self.total, self.is_repeatable = read, total, is_repeatable
 
     def __iter__(self) -> Iterator[Subject]:
         seen = SeenTexts()
-        iterator, position = iter(self._entries), 0
+        iterator, position = self._read(), 0
         while entries := list(islice(iterator, _SLICE)):
             texts = [entry if isinstance(entry, str) else cut(repr(entry)) for entry in entries]
             for entry, text, repeated in zip(entries, texts, seen.add(texts), strict=True):
@@ -158,8 +167,10 @@ def source(account_ids: object, column: str = "account_id") -> Source:
         if "://" in account_ids:
             expected = "account ids, or the path of a file on disk"
             raise InvalidRequestError.refuse("account_ids", account_ids, expected)
-        if not _is_path(account_ids):
-            return Source([validation.account_id(account_ids, "account_ids")], 1)
+        # An account id has no slash and no such suffix.
+        is_path = os.sep in account_ids or "/" in account_ids or account_ids.endswith(_SUFFIXES)
+        if not is_path:
+            account_ids = [validation.account_id(account_ids, "account_ids")]
     if isinstance(account_ids, str | os.PathLike):
         return _file_source(Path(account_ids), column)
     is_no_list = isinstance(account_ids, bytes | dict) or hasattr(account_ids, "columns")
@@ -167,22 +178,8 @@ def source(account_ids: object, column: str = "account_id") -> Source:
         expected = "a list, Series or iterator of account ids, or the path of a file"
         raise InvalidRequestError.refuse("account_ids", account_ids, expected)
     entries = validation.elements(account_ids)
-    return Source(entries, len(account_ids) if isinstance(account_ids, Sized) else None)
-
-
-def _is_path(text: str) -> bool:
-    """Return True for the path of a file: an account id has no slash and no such suffix."""
-    return os.sep in text or "/" in text or text.endswith(_SUFFIXES)
-
-
-class _File:
-    """The entries of a file, which is read from the start for each iteration."""
-
-    def __init__(self, read: Callable[[], Iterator[object]]) -> None:
-        self._read = read
-
-    def __iter__(self) -> Iterator[object]:
-        return self._read()
+    total = len(account_ids) if isinstance(account_ids, Sized) else None
+    return Source(partial(iter, entries), total, is_repeatable=iter(entries) is not entries)
 
 
 def _file_source(path: Path, column: str) -> Source:
@@ -191,7 +188,7 @@ def _file_source(path: Path, column: str) -> Source:
         if path.is_dir() or path.suffix == ".parquet":
             return _parquet_source(_parquet_paths(path), column)
         read = partial(_read_csv, path, column) if path.suffix == ".csv" else partial(_lines, path)
-        return Source(_File(read), sum(1 for _ in read()))
+        return Source(read, sum(1 for _ in read()))
     except OSError as error:
         raise FileError.failed(f"read {path}", error) from None
     except (UnicodeDecodeError, csv.Error):
@@ -216,7 +213,7 @@ def _parquet_source(paths: Sequence[Path], column: str) -> Source:
         with parquet.reading(path), _open_parquet(path) as file:
             _check_column(column, file.schema_arrow.names, path)
             total += file.metadata.num_rows
-    return Source(_File(partial(_read_parquet, paths, column)), total)
+    return Source(partial(_read_parquet, paths, column), total)
 
 
 def _read_parquet(paths: Sequence[Path], column: str) -> Iterator[object]:

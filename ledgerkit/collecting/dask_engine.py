@@ -87,7 +87,6 @@ class _FencedFolder:
 
     @contextmanager
     def create(self, name: str) -> Iterator[IO[bytes]]:
-        """Open a file for writing; it appears complete when the block ends, or not at all."""
         with self._folder.create(name) as file:
             yield file
             self._check()
@@ -152,14 +151,6 @@ class Limits(NamedTuple):
         is_enough = rate >= self.rate / n_tasks / 2
         return Limits(max(1, in_flight // n_free), rate) if is_enough else None
 
-    def part_size(self, job: Job, workers: int) -> int:
-        """Return the number of subjects of a task: the maximum work that a kill may lose."""
-        size = _MAX_DOCUMENTS if "blocks" in job.reader.surfaces else _MAX_SUBJECTS
-        if self.rate is not None:
-            in_time = math.ceil(self.rate / min(max(workers, 1), self.in_flight) * job.part_s)
-            size = min(size, max(_MIN_SUBJECTS, in_time))
-        return min(job.part_size, size)
-
 
 @dataclass(frozen=True)
 class Task:
@@ -215,7 +206,7 @@ class DaskRun:
         the same part several times.
         """
         self.check_workers()
-        parts = _split(subjects, self._job.part_s, self.part_size)
+        parts = _split(subjects, self._job.part_s, self._part_size)
         works = (PartWork(part[0].position, len(part), part) for part in parts)
         yield from self.execute(works, done)
 
@@ -233,8 +224,14 @@ class DaskRun:
             self.check_workers()
             yield from self.execute(iter(works), done)
 
-    def part_size(self) -> int:
-        return self._limits.part_size(self._job, self._count_workers())
+    def _part_size(self) -> int:
+        """Return the number of subjects of a task: the maximum work that a kill may lose."""
+        job, (in_flight, rate) = self._job, self._limits
+        size = _MAX_DOCUMENTS if "blocks" in job.reader.surfaces else _MAX_SUBJECTS
+        if rate is not None:
+            n_tasks = min(max(self._count_workers(), 1), in_flight)
+            size = min(size, max(_MIN_SUBJECTS, math.ceil(rate / n_tasks * job.part_s)))
+        return min(job.part_size, size)
 
     def check_workers(self) -> None:
         """Raise if a worker cannot collect to the folder."""

@@ -8,7 +8,7 @@ from contextlib import closing, suppress
 from dataclasses import dataclass
 from functools import partial
 from os import PathLike
-from typing import TYPE_CHECKING, Any, Generic, Literal, NamedTuple, Self, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Generic, Literal, Self, TypeVar, overload
 
 import pandas as pd
 
@@ -182,15 +182,9 @@ def follow(
     if folder is not None:
         manifests.check_same_run(folder, manifest)
         is_stored = bool(manifests.read_commits(folder))
-    first, target = _interval(base, ends, source, max_blocks, is_stored=is_stored)
-    chain = _Chain(
-        ledger=base,
-        manifest=manifest,
-        start=first,
-        target=target,
-        line=Line(is_shown=progress),
-        folder=folder,
-    )
+    first, last, end_ns = _interval(base, ends, source, is_stored=is_stored)
+    line = Line(is_shown=progress)
+    chain = _Chain(base, manifest, first, last, end_ns, max_blocks, line, folder)
     path = "" if folder is None else folder.filesystem_path("")
     if isinstance(views, str):
         return Following(_frames(chain.follow(), manifest.views[0]), path)
@@ -198,9 +192,9 @@ def follow(
 
 
 def _interval(
-    ledger: Ledger, ends: Ends, source: str, max_blocks: int | None, *, is_stored: bool
-) -> tuple[int, Target]:
-    """Return the first height, which is 0 for a folder with blocks, and the target."""
+    ledger: Ledger, ends: Ends, source: str, *, is_stored: bool
+) -> tuple[int, int | None, int | None]:
+    """Return the first height, which is 0 for a folder with blocks, and the stop or its time."""
     start, stop = ends["start"], ends.get("stop")
     time_ns = None if stop is None else stop.timestamp_ns  # it may be in the future
     is_final = start.params == {"finality": "final"}
@@ -210,7 +204,7 @@ def _interval(
     )
     if is_final and not is_stored:
         heights["start"] = read_final(ledger, source).height  # the last final block of the source
-    return heights.get("start", 0), Target(heights.get("stop"), time_ns, max_blocks)
+    return heights.get("start", 0), heights.get("stop"), time_ns
 
 
 def _frames(
@@ -285,30 +279,22 @@ class FollowedBlock(Mapping[str, pd.DataFrame]):
         return f"<FollowedBlock {self.height} of {self._network}, {self.behind} behind: {rows}>"
 
 
-class Target(NamedTuple):
-    """The end: before a height or a time, or after a number of blocks; None is no limit."""
-
-    height: int | None = None
-    time_ns: int | None = None
-    max_blocks: int | None = None
-
-    def is_reached(self, height: int, time_ns: int | None) -> bool:
-        """Return True if a height, or the time of its block, is not before the target."""
-        if self.height is not None and height >= self.height:
-            return True
-        return self.time_ns is not None and time_ns is not None and time_ns >= self.time_ns
-
-
 @dataclass(frozen=True)
 class _Chain:
-    """The blocks of a chain from a height on, up to a target, and the folder to store them in."""
+    """
+    The blocks of a chain, and the folder to store them in.
+
+    They end before the height `stop` or the time `stop_ns`, or after a number of blocks.
+    """
 
     ledger: Ledger
     manifest: Manifest
     start: int
-    target: Target
+    stop: int | None
+    stop_ns: int | None
+    max_blocks: int | None
     line: Line
-    folder: Folder | None = None
+    folder: Folder | None
 
     def follow(self) -> Generator[FollowedBlock, None, None]:
         """Yield the blocks; yielded blocks are stored when the generator is closed."""
@@ -324,26 +310,20 @@ class _Chain:
         """Complete the waiting blocks of the folder, then store the blocks after its last one."""
         job = Job(folder, self._reader())
         with manifests.writing(folder, self.manifest) as stored, closing(PartWriter(job)) as writer:
-
-            def add(outcome: Outcome) -> None:
-                for _ in writer.add([outcome]):
-                    pass
-
-            waiting = resuming.with_kinds(stored, [WAITING])
-            for _ in resuming.retry_parts(job, self.ledger, waiting, [WAITING], lambda _: None):
-                pass
+            for commit in resuming.with_kinds(stored, [WAITING]):
+                resuming.retry(job, self.ledger, commit, [WAITING])
             commits = manifests.read_commits(folder)
             start = commits[-1].stop if commits else self.start
             try:
-                yield from self._yield_blocks(start, _last_block(folder, commits), add)
+                yield from self._yield_blocks(start, _last_block(folder, commits), writer.add)
             finally:
                 writer.finish()
                 manifests.write_finished(folder)
 
     def _yield_blocks(
-        self, start: int, previous: Link | None, add: Callable[[Outcome], object]
+        self, start: int, previous: Link | None, add: Callable[[list[Outcome]], object]
     ) -> Iterator[FollowedBlock]:
-        """Yield the block of each height up to the target, and store its outcome."""
+        """Yield the block of each height up to the end, and store its outcome."""
         reader = self._reader()
         for outcome, head in self._limited(self._read(start, previous)):
             height, contents = outcome.subject.position, outcome.value
@@ -353,9 +333,9 @@ class _Chain:
                 try:
                     yield block
                 finally:  # the block was yielded, even if the iterator is closed now
-                    add(outcome)
+                    add([outcome])
             else:
-                add(outcome)
+                add([outcome])
             self._show(f"block {height:,}, {head - height:,} behind the head")
 
     def _block(
@@ -372,18 +352,23 @@ class _Chain:
         )
 
     def _limited(self, reads: Iterator[tuple[Outcome, int]]) -> Iterator[tuple[Outcome, int]]:
-        """Yield heights up to the target."""
+        """Yield heights up to the end."""
         n_blocks = 0
         for outcome, head in reads:
             height, contents = outcome.subject.position, outcome.value
             is_block = isinstance(contents, DocumentContents)
             time_ns = contents.document.block.header.time_ns if is_block else None
-            if self.target.is_reached(height, time_ns):
+            if self._is_end(height, time_ns):
                 return
             n_blocks += is_block
             yield outcome, head
-            if n_blocks == self.target.max_blocks or self.target.is_reached(height + 1, None):
+            if n_blocks == self.max_blocks or self._is_end(height + 1, None):
                 return
+
+    def _is_end(self, height: int, time_ns: int | None) -> bool:
+        if self.stop is not None and height >= self.stop:
+            return True
+        return self.stop_ns is not None and time_ns is not None and time_ns >= self.stop_ns
 
     def _read(self, start: int, previous: Link | None) -> Iterator[tuple[Outcome, int]]:
         """

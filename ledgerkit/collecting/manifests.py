@@ -231,21 +231,23 @@ def check_same_run(folder: Folder, new: Manifest) -> Manifest | None:
             expected = "a new or empty folder, or one with a collection"
             raise InvalidRequestError.refuse("out", str(folder), expected)
         return None
-    for field in ("kind", "network", "views", "liquid_tokens", "heights", "schemas", "verified"):
+    for field in ("kind", "network", "views", "liquid_tokens", "heights", "verified"):
         before, now = getattr(manifest, field), getattr(new, field)
-        if field == "schemas":  # columns are read by name: their order may differ
-            before, now = ({name: sorted(c) for name, c in s.items()} for s in (before, now))
         if before != now:
             expected = (
                 f"the folder of the same run: its {field} is {before}, and this run's is {now}"
             )
-            if field == "schemas":
-                outdated = [name for name in before if before[name] != now.get(name)]
-                expected = (
-                    f"a new folder: the columns of {', '.join(outdated)} are those of an older"
-                    " ledgerkit; open_collection() still reads them"
-                )
             raise InvalidRequestError.refuse("out", str(folder), expected)
+    # Columns are read by name: their order may differ.
+    outdated = [
+        t for t, names in manifest.schemas.items() if sorted(names) != sorted(new.schemas[t])
+    ]
+    if outdated:
+        expected = (
+            f"a new folder: the columns of {', '.join(outdated)} are those of an older ledgerkit;"
+            " open_collection() still reads them"
+        )
+        raise InvalidRequestError.refuse("out", str(folder), expected)
     return manifest
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from contextlib import AbstractContextManager, ExitStack
+from contextlib import AbstractContextManager, ExitStack, suppress
 from io import BytesIO
 from typing import IO, TYPE_CHECKING, Any
 
@@ -172,8 +172,8 @@ class Part:
         for table in self._tables.values():
             table.discard()
         # `Folder.create` removes a file when an error passes through its block.
-        error = _PartDiscarded()
-        self._files.__exit__(type(error), error, None)
+        with suppress(_PartDiscarded), self._files:
+            raise _PartDiscarded
 
 
 class _PartDiscarded(Exception):  # noqa: N818 - internal, never raised to a caller

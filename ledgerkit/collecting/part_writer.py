@@ -117,28 +117,30 @@ class PartWriter:
         self._n_bytes = 0
         self._pending = Batch()
 
-    def add(self, outcomes: Sequence[Outcome]) -> Iterator[Commit]:
-        """Add outcomes; they are stored in batches."""
-        if self._pending.add(outcomes, min(_BATCH, self._job.part_size)):
-            yield from self._flush()
+    def add(self, outcomes: Sequence[Outcome]) -> list[Commit]:
+        """Add outcomes, which are stored in batches; return the commits of parts that ended."""
+        is_due = self._pending.add(outcomes, min(_BATCH, self._job.part_size))
+        return self._flush() if is_due else []
 
     def finish(self) -> list[Commit]:
         """Store the pending outcomes and commit the last part."""
-        return [*self._flush(), *self._commit()]
+        return self._flush() + self._commit()
 
-    def _flush(self) -> Iterator[Commit]:
+    def _flush(self) -> list[Commit]:
         """Store the pending outcomes; a part ends at a gap in the positions, or when full."""
+        commits: list[Commit] = []
         batch: list[Outcome] = []
         for outcome in self._pending.take():
             position = outcome.subject.position
             if self._n_bytes >= self._job.part_bytes or not self._extent.takes(position):
                 self._store(batch)
                 batch = []
-                yield from self._commit()
+                commits += self._commit()
                 self._extent = Extent(position, self._job.part_size, self._job.part_s)
                 self._extent.takes(position)
             batch.append(outcome)
         self._store(batch)
+        return commits
 
     def _store(self, batch: Sequence[Outcome]) -> None:
         """Add outcomes to the part, after the conversion to tables, which may fail."""
@@ -157,12 +159,12 @@ class PartWriter:
             self.close()
             raise
 
-    def _commit(self) -> Iterator[Commit]:
+    def _commit(self) -> list[Commit]:
         part, self._part, self._n_bytes = self._part, None, 0
-        if part is not None:
-            with closing(part):
-                commit = part.commit()
-            yield commit
+        if part is None:
+            return []
+        with closing(part):
+            return [part.commit()]
 
     def close(self) -> None:
         """Discard a part that was not committed."""

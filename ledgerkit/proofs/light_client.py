@@ -8,7 +8,7 @@ core/primitives/src/views.rs, LightClientBlockView, and block_header.rs, Approva
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from hashlib import sha256
 from typing import TYPE_CHECKING
 
@@ -77,7 +77,7 @@ class Head:
             by_epoch[header.next_epoch_id] = block.next_bps
         elif header.next_epoch_id in self.validators:
             by_epoch[header.next_epoch_id] = self.validators[header.next_epoch_id]
-        return replace(self, block_hash=block_hash, header=header, validators=by_epoch)
+        return Head(block_hash, header, by_epoch)
 
     def check_block(self, block: LiteBlock, path: Sequence[PathItem]) -> None:
         block_hash = block_hashes(block).block

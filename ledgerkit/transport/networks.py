@@ -264,11 +264,6 @@ def port_of(address: SplitResult) -> int:
     return address.port or (443 if address.scheme == "https" else 80)
 
 
-def is_exposed(url: str) -> bool:
-    """Return True if others on the network could read what is sent to an address."""
-    return urlsplit(url).scheme != "https" and not is_loopback(url)
-
-
 def is_loopback(url: str) -> bool:
     """Return True if an address is of this machine."""
     name = urlsplit(url).hostname or ""

@@ -215,8 +215,8 @@ class Settings:
 
     def _check_addresses(self) -> None:
         for surface, url in self.network.addresses.items():
-            if networks.is_exposed(url):
-                parts = urlsplit(url)  # a path may hold a provider's key
+            parts = urlsplit(url)
+            if parts.scheme != "https" and not networks.is_loopback(url):
                 rule = "an https address, or one of this machine, because a key is sent there"
-                origin = f"{parts.scheme}://{parts.hostname}"
+                origin = f"{parts.scheme}://{parts.hostname}"  # a path may hold a provider's key
                 raise InvalidRequestError.refuse(f"{surface}_url", origin, rule)
