@@ -33,10 +33,6 @@ from ledgerkit.units import U128_MAX
 FEE = 30  # in 1/FEE_DIVISOR of the input amount; the fee stays in the pool
 FEE_DIVISOR = 10_000
 FIRST_SHARES = 10**24  # shares of a pool's first provider, for any amounts
-FT_TRANSFER_GAS = 6 * TGAS
-ON_SENT_GAS = 4 * TGAS
-PAUSED = "the contract is paused"
-BAD_MESSAGE = "The message is not understood"
 OVERFLOW = "An amount exceeds 128 bits"
 
 Digits = Annotated[str, msgspec.Meta(pattern=r"\A[0-9]{1,39}\Z")]
@@ -112,12 +108,12 @@ class Dex(Contract):
     @call
     def ft_on_transfer(self, sender_id: AccountId, amount: U128, msg: str) -> U128:
         """Deposit or swap the tokens that arrive; return 0, since all of them are used."""
-        self.require(not self.state.paused, PAUSED)
+        self.require(not self.state.paused, "the contract is paused")
         token_id = self.vm.predecessor_id
         if msg:
             message: Message | None = from_json(msg, Message)
             if message is None:
-                self.vm.panic(BAD_MESSAGE)
+                self.vm.panic("The message is not understood")
             token_out, amount_out = self._swap_all(message.actions, token_id, amount)
             self._send(sender_id, token_out, amount_out)
         else:
@@ -185,9 +181,9 @@ class Dex(Contract):
         """Transfer tokens of this contract; the callback deposits them if that fails."""
         transfer = to_json({"receiver_id": account_id, "amount": U128(amount)})
         promise = self.vm.promise(token_id)
-        promise.function_call("ft_transfer", transfer, deposit=1, gas=FT_TRANSFER_GAS)
+        promise.function_call("ft_transfer", transfer, deposit=1, gas=6 * TGAS)
         args = {"account_id": account_id, "token_id": token_id, "amount": U128(amount)}
-        return self.call_back(promise, "on_sent", ON_SENT_GAS, **args)
+        return self.call_back(promise, "on_sent", 4 * TGAS, **args)
 
     # Records --------------------------------------------------------------------------
 

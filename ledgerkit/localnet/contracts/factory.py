@@ -11,9 +11,6 @@ from ledgerkit.localnet.promises import Promise
 from ledgerkit.localnet.vm import Vm
 from ledgerkit.protocol import AccountId, PublicKey
 
-NEW_GAS = 15 * TGAS
-ON_CREATED_GAS = 10 * TGAS
-ON_ACCOUNT_CREATED_GAS = 13 * TGAS
 KINDS: dict[str, type[Contract]] = {
     "counter": Counter,
     "ft": FungibleToken,
@@ -34,9 +31,9 @@ class Factory(Contract):
         creator_id = self.vm.predecessor_id
         batch = self.vm.promise(account_id).create_account().transfer(deposit)
         batch.add_full_access_key(self.vm.signer_public_key).deploy_contract(contract.code)
-        batch.function_call("new", to_json(args), gas=NEW_GAS)
+        batch.function_call("new", to_json(args), gas=15 * TGAS)
         args = {"account_id": account_id, "creator_id": creator_id, "amount": U128(deposit)}
-        return self.call_back(batch, "on_created", ON_CREATED_GAS, **args)
+        return self.call_back(batch, "on_created", 10 * TGAS, **args)
 
     @call(private=True)
     def on_created(self, account_id: AccountId, creator_id: AccountId, amount: U128) -> bool:
@@ -58,7 +55,7 @@ class TopLevelAccount(Contract, code_name="ledgerkit.localnet.contracts.naming.N
         }
         creation = self.vm.promise(new_account_id)
         creation.create_account().add_full_access_key(new_public_key).transfer(deposit)
-        return self.call_back(creation, "on_account_created", ON_ACCOUNT_CREATED_GAS, **args)
+        return self.call_back(creation, "on_account_created", 13 * TGAS, **args)
 
     @call(private=True)
     def on_account_created(

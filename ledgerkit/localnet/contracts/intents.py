@@ -43,7 +43,6 @@ from ledgerkit.units import U128_MAX
 
 PIPS = 1_000_000  # a fee of 1 is one millionth
 TRANSFER_GAS, CALLBACK_GAS = 15 * TGAS, 10 * TGAS
-BALANCE = "insufficient balance or overflow"
 INVALID = "invalid intent"
 _FIRST = datetime.fromisoformat("1970-01-01T00:00:00Z")
 
@@ -355,7 +354,7 @@ class Intents(Contract):
         self.require(change, INVALID)
         balances = self._balances.get(account_id) or {}
         balance = balances.pop(token_id, 0) + change
-        self.require(0 <= balance <= U128_MAX, BALANCE)
+        self.require(0 <= balance <= U128_MAX, "insufficient balance or overflow")
         self._balances.put_or_remove(
             account_id, balances | ({token_id: balance} if balance else {})
         )

@@ -36,9 +36,6 @@ SPEC = "nft-1.0.0"
 TOKENS, MINTED, OWNERS, LISTS = b"t", b"i", b"n", b"o"  # prefixes of storage keys
 RESOLVE_GAS = 5 * TGAS
 APPROVAL_BYTES = 12  # an approval's, in addition to its account id
-NOT_FOUND = "Token not found"
-NOT_OWNER = "Predecessor must be token owner."
-NO_DEPOSIT = "Requires attached deposit of at least 1 yoctoNEAR"
 OUT_OF_BOUNDS = "Out of bounds, please use a smaller from_index."
 Natural = Annotated[int, Meta(ge=0)]
 
@@ -240,7 +237,8 @@ class NonFungibleToken(Contract, code_name="ledgerkit.localnet.contracts.nonfung
         self, token_id: str, account_id: AccountId, msg: str | None = None
     ) -> Promise | None:
         """Approve an account to transfer a token; with a message, call its contract."""
-        self.require(self.vm.attached_deposit >= 1, NO_DEPOSIT)
+        has_deposit = self.vm.attached_deposit >= 1
+        self.require(has_deposit, "Requires attached deposit of at least 1 yoctoNEAR")
         record = self._own_record(token_id)
         approval_id, approved = record.next_approval_id, record.approved_account_ids
         self._charge_storage(0 if account_id in approved else len(account_id) + APPROVAL_BYTES)
@@ -308,11 +306,12 @@ class NonFungibleToken(Contract, code_name="ledgerkit.localnet.contracts.nonfung
     # Records -----------------------------------------------------------------------------
 
     def _record(self, token_id: str) -> TokenRecord:
-        return self.tokens.required(token_id, NOT_FOUND)
+        return self.tokens.required(token_id, "Token not found")
 
     def _own_record(self, token_id: str) -> TokenRecord:
         record = self._record(token_id)
-        self.require(record.owner_id == self.vm.predecessor_id, NOT_OWNER)
+        is_owner = record.owner_id == self.vm.predecessor_id
+        self.require(is_owner, "Predecessor must be token owner.")
         return record
 
     def _token_at(self, key: bytes) -> Token:

@@ -38,7 +38,6 @@ LEAF = 0  # a leaf in `Node.children`: the root's id, which is never a child
 MIN_BALANCE = 2000 * STORAGE_BYTE_PRICE
 MAX_LABEL = 256
 MAX_DEPTH = 126  # the recursion limit of serde_json, 128, less the two levels around `data`
-GENESIS_GAS = 10**18
 DENIED = "Permission Denied"
 _LABEL = re.compile(rf"[A-Za-z0-9_.-]{{0,{MAX_LABEL}}}", re.ASCII)
 
@@ -320,36 +319,24 @@ class SocialDb(Contract, code_name="ledgerkit.localnet.contracts.social.Social")
         self,
         keys: list[str],
         predecessor_id: AccountId | None = None,
-        public_key: str | None = None,
+        public_key: PublicKey | None = None,
     ) -> None:
         """Allow another account, or a key that signs, to write below paths."""
         self.require(self.vm.attached_deposit, "Requires at least 1 yocto")
-        grantee = self._grantee(predecessor_id, public_key)
+        self.require(
+            predecessor_id is None or public_key is None,
+            "Can't supply both account_id and a public_key",
+        )
+        grantee = predecessor_id if public_key is None else public_key
+        self.require(grantee is not None, "Neither account_id or public_key is provided")
         account_id = self.vm.predecessor_id
         account = self._account_or_new(account_id, self.vm.attached_deposit)
         before = self.vm.storage_usage
-        granted = account.permissions.get(grantee, [])
+        granted = account.permissions.get(str(grantee), [])
         node_ids = {self._ensure_path(account_id, account.node_id, key) for key in keys}
-        account.permissions[grantee] = sorted(node_ids.union(granted))
+        account.permissions[str(grantee)] = sorted(node_ids.union(granted))
         self.accounts.put(account_id, account)
         self._charge_storage(account_id, account, before)
-
-    def _grantee(self, account_id: str | None, public_key: str | None) -> str:
-        """Return the only account id or key that receives a permission, or panic."""
-        self.require(
-            account_id is None or public_key is None,
-            "Can't supply both account_id and a public_key",
-        )
-        self.require(
-            account_id is not None or public_key is not None,
-            "Neither account_id or public_key is provided",
-        )
-        if public_key is None:
-            return str(account_id)
-        try:
-            return str(PublicKey.from_text(public_key))
-        except InvalidRequestError:
-            self.vm.panic(BAD_INPUT)
 
     def _ensure_path(self, account_id: str, node_id: int, key: str) -> int:
         """Return the id of the node at a path; create missing nodes and update heights."""
@@ -497,7 +484,7 @@ def _genesis_context(
         block=chain_types.BlockContext(block_height, 0, 0, chain_types.NO_CODE, 0, {}),
         input=data,
         attached_deposit=deposit,
-        prepaid_gas=GENESIS_GAS,
+        prepaid_gas=10**18,
         fixed_gas=0,
     )
 

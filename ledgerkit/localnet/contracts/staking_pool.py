@@ -12,9 +12,7 @@ from typing import Any, ClassVar, Never
 
 from msgspec import Struct
 
-from ledgerkit.errors import InvalidRequestError
 from ledgerkit.localnet.contract_sdk import (
-    BAD_INPUT,
     STATE_KEY,
     U128,
     Contract,
@@ -34,7 +32,6 @@ from ledgerkit.protocol.borsh import text
 
 GUARANTEE_FUND = 10**12  # yoctoNEAR that pay for rounding
 EPOCHS_TO_UNLOCK = 4
-ON_STAKE_GAS = 20 * TGAS
 
 # A Rust panic ends with its source line, which differs between revisions of the contract.
 _LINES = {
@@ -186,23 +183,31 @@ class StakingPool(StakeShares, code_name="ledgerkit.localnet.contracts.pool.Stak
 
     @call(init=True)
     def new(
-        self, owner_id: AccountId, stake_public_key: str, reward_fee_fraction: Fraction
+        self, owner_id: AccountId, stake_public_key: PublicKey, reward_fee_fraction: Fraction
     ) -> None:
         """Initialize the pool; its own balance stays staked."""
-        self._check_fraction(reward_fee_fraction)
+        if reward_fee_fraction.denominator == 0:
+            _panic(
+                "assertion failed: `(left != right)`\n  left: `0`,\n right: `0`: "
+                "Denominator must be a positive number",
+                "lib.rs:126:9",
+            )
+        self.require(
+            0 <= reward_fee_fraction.numerator <= reward_fee_fraction.denominator,
+            "The reward fee must be less or equal to 1",
+        )
         balance = self.vm.balance
         self.require(balance > GUARANTEE_FUND, "Account balance too low")
         self.state = self.first_state(
-            owner_id, stake_public_key, reward_fee_fraction, balance, self.vm.epoch_height
+            owner_id, str(stake_public_key), reward_fee_fraction, balance, self.vm.epoch_height
         )
         self._restake()
 
     @classmethod
     def first_state(
-        cls, owner_id: str, stake_public_key: str, fee: Fraction, balance: int, epoch_height: int
+        cls, owner_id: str, key: str, fee: Fraction, balance: int, epoch_height: int
     ) -> State:
         staked = balance - GUARANTEE_FUND
-        key = _canonical_key(stake_public_key)
         return cls.State(str(owner_id), key, fee, epoch_height, balance, staked, staked)
 
     # Delegators --------------------------------------------------------------------------
@@ -392,7 +397,7 @@ class StakingPool(StakeShares, code_name="ledgerkit.localnet.contracts.pool.Stak
         if when:
             stake = self._stake_promise(self.state.total_staked_balance)
             callback = stake.then(self.vm.current_account_id)
-            callback.function_call("on_stake_action", b"", gas=ON_STAKE_GAS)
+            callback.function_call("on_stake_action", b"", gas=20 * TGAS)
 
     def _stake_promise(self, amount: int) -> Promise:
         promise = self.vm.promise(self.vm.current_account_id)
@@ -405,18 +410,6 @@ class StakingPool(StakeShares, code_name="ledgerkit.localnet.contracts.pool.Stak
         """Panic with the message of a failed Rust assertion, unless a condition is true."""
         if not condition:
             _panic(message, _LINES.get(message, "internal.rs:264:9"))
-
-    def _check_fraction(self, fraction: Fraction) -> None:
-        if fraction.denominator == 0:
-            _panic(
-                "assertion failed: `(left != right)`\n  left: `0`,\n right: `0`: "
-                "Denominator must be a positive number",
-                "lib.rs:126:9",
-            )
-        self.require(
-            0 <= fraction.numerator <= fraction.denominator,
-            "The reward fee must be less or equal to 1",
-        )
 
     def _account(self, account_id: str) -> Delegator:
         """Return an account's record, or a new record at the end of the list."""
@@ -470,14 +463,6 @@ class StakingPool(StakeShares, code_name="ledgerkit.localnet.contracts.pool.Stak
             yield cls.list_prefix + text(str(index)), to_json(account_id)
         state.accounts = len(holders)
         yield STATE_KEY, to_json(state)
-
-
-def _canonical_key(key: str) -> str:
-    """Return a public key in its canonical text form, or panic if it is not valid."""
-    try:
-        return str(PublicKey.from_text(key))
-    except InvalidRequestError:
-        raise PanicError(BAD_INPUT) from None
 
 
 def _panic(message: str, source_line: str) -> Never:

@@ -11,6 +11,7 @@ import hashlib
 import struct
 from collections.abc import Callable, Sequence
 from functools import partial
+from itertools import accumulate
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Never
 
@@ -51,17 +52,17 @@ def available(version: int) -> dict[str, HostFunction]:
 # Arguments -------------------------------------------------------------------------------
 
 
+def _unread(_: Guest, *numbers: int) -> int | tuple[int, ...]:
+    return numbers if len(numbers) > 1 else numbers[0]
+
+
 class _Argument(NamedTuple):
     """An argument of a host function: its numbers, and how its value is read from them."""
 
-    read: Callable[..., Any] | None = None  # (guest, *numbers) -> value; None: the numbers
+    read: Callable[..., Any] = _unread  # (guest, *numbers) -> value
     size: int = 1  # the count of numbers
     order: int = 1  # arguments are read in this order, then by position
     type: ValueType = "i64"
-
-
-def _unread(_: Guest, *numbers: int) -> int | tuple[int, ...]:
-    return numbers if len(numbers) > 1 else numbers[0]
 
 
 def _nonce_count(_: Guest, number: int) -> int:
@@ -97,23 +98,13 @@ _NONCE_COUNT = _Argument(_nonce_count)
 _PROMISE = _Argument(Guest.promise, order=2)
 
 
-def _reader(arguments: Sequence[_Argument]) -> Callable[[Guest, tuple[int, ...]], Sequence[Any]]:
-    if all(read is None and size == 1 for read, size, *_ in arguments):
-        return lambda _, numbers: numbers
-    steps: list[tuple[int, int, slice, Callable[..., Any]]] = []
-    start = 0
-    for position, (read, size, order, _) in enumerate(arguments):
-        steps.append((order, position, slice(start, start + size), read or _unread))
-        start += size
-    steps.sort(key=lambda step: step[:2])
-
-    def read_values(guest: Guest, numbers: tuple[int, ...]) -> list[Any]:
-        values: list[Any] = [None] * len(steps)
-        for _, position, part, read in steps:
-            values[position] = read(guest, *numbers[part])
-        return values
-
-    return read_values
+def _read_values(arguments: Sequence[_Argument], guest: Guest, numbers: Sequence[int]) -> list[Any]:
+    ends = list(accumulate(argument.size for argument in arguments))
+    values: list[Any] = [None] * len(arguments)
+    for position in sorted(range(len(arguments)), key=lambda index: arguments[index].order):
+        argument, end = arguments[position], ends[position]
+        values[position] = argument.read(guest, *numbers[end - argument.size : end])
+    return values
 
 
 def _host(
@@ -130,7 +121,6 @@ def _host(
     The cost is burnt before the arguments are read. A function with `changes` burns its base cost
     then, and fails in a view.
     """
-    read_values = _reader(arguments)
 
     def declare(run: Run) -> Run:
         full_name = name or run.__name__
@@ -141,11 +131,11 @@ def _host(
             if cost is not None:
                 guest.burn(cost)
             if not changes:
-                return run(guest, *read_values(guest, numbers))
+                return run(guest, *_read_values(arguments, guest, numbers))
             guest.vm.host_call(public_name)
             guest.vm.is_begun = True
             try:
-                return run(guest, *read_values(guest, numbers))
+                return run(guest, *_read_values(arguments, guest, numbers))
             finally:
                 guest.vm.is_begun = False
 
@@ -268,31 +258,25 @@ def sha256(guest: Guest, data: bytes, register_id: int) -> None:
     guest.write_register(register_id, guest.vm.sha256(data))
 
 
-def _keccak(bits: int, guest: Guest, data: bytes, register_id: int) -> None:
-    guest.burn(f"KECCAK{bits}_BYTE", len(data))
-    guest.write_register(register_id, cryptography.keccak(data, bits))
+def _hash(
+    cost: str, compute: Callable[[bytes], bytes], guest: Guest, data: bytes, register_id: int
+) -> None:
+    guest.burn(cost, len(data))
+    guest.write_register(register_id, compute(data))
 
 
-for _bits in (256, 512):
-    _name = f"keccak{_bits}"
-    _host(_BYTES, _NUMBER, name=_name, cost=f"{_name.upper()}_BASE")(partial(_keccak, _bits))
-
-
-def _sha3(bits: int, guest: Guest, data: bytes, register_id: int) -> None:
-    guest.burn(f"SHA3_{bits}_BYTE", len(data))
-    guest.write_register(register_id, hashlib.new(f"sha3_{bits}", data).digest())
-
-
-for _bits in (256, 384, 512):
-    _name = f"sha3_{_bits}"
-    _declare = _host(_BYTES, _NUMBER, name=_name, cost=f"{_name.upper()}_BASE", since=87)
-    _declare(partial(_sha3, _bits))
-
-
-@_host(_BYTES, _NUMBER, cost="UNIVERSAL_STATE_INIT_TO_ACCOUNT_ID_BASE", since=87)
-def universal_state_init_to_account_id(guest: Guest, data: bytes, register_id: int) -> None:
-    guest.burn("UNIVERSAL_STATE_INIT_TO_ACCOUNT_ID_BYTE", len(data))
-    guest.write_register(register_id, universal_account_id(data).encode())
+_HASHES: tuple[tuple[str, Callable[[bytes], bytes], int], ...] = (
+    ("keccak256", partial(cryptography.keccak, bits=256), 0),
+    ("keccak512", partial(cryptography.keccak, bits=512), 0),
+    ("sha3_256", lambda data: hashlib.sha3_256(data).digest(), 87),
+    ("sha3_384", lambda data: hashlib.sha3_384(data).digest(), 87),
+    ("sha3_512", lambda data: hashlib.sha3_512(data).digest(), 87),
+    ("universal_state_init_to_account_id", lambda data: universal_account_id(data).encode(), 87),
+)
+for _name, _compute, _since in _HASHES:
+    _cost = _name.upper()
+    _declare = _host(_BYTES, _NUMBER, name=_name, cost=f"{_cost}_BASE", since=_since)
+    _declare(partial(_hash, f"{_cost}_BYTE", _compute))
 
 
 @_host(_BYTES, _NUMBER, cost="RIPEMD160_BASE")
@@ -333,30 +317,11 @@ def _ecrecover_error(message: str) -> Never:
     raise HostError(f"ECDSA recover error: {message}", "ECRecoverError", msg=message)
 
 
-class _SignatureKind(NamedTuple):
-    """A kind of signatures that a host function verifies."""
-
-    name: str
-    key_bytes: int
-    verify: Callable[[bytes, bytes, bytes], bool]  # key, message, signature
-    malformed_bits: int = 0  # bits of a signature's last byte
-
-    def refuse(self, reason: str) -> Never:
-        text = f"{self.name.upper()} signature verification error: {reason}"
-        raise HostError(text, f"{self.name.capitalize()}VerifyInvalidInput", msg=reason)
-
-
-_ED25519 = _SignatureKind(
-    "ed25519",
-    cryptography.ED25519_KEY_BYTES,
-    partial(curves.verify, "ed25519"),
-    cryptography.UNREDUCED,
-)
-_P256 = _SignatureKind("p256", cryptography.P256_KEY_BYTES, cryptography.verify_p256)
-
-
 def _verify(
-    kind: _SignatureKind,
+    curve: str,
+    key_bytes: int,
+    verify: Callable[[bytes, bytes, bytes], bool],  # key, message, signature
+    malformed_bits: int,  # of a signature's last byte
     guest: Guest,
     signature_span: tuple[int, int],
     message_span: tuple[int, int],
@@ -364,26 +329,35 @@ def _verify(
 ) -> int:
     signature = guest.read(*signature_span)
     if len(signature) != cryptography.SIGNATURE_BYTES:
-        kind.refuse("invalid signature length")
-    if signature[-1] & kind.malformed_bits:
+        raise _signature_error(curve, "invalid signature length")
+    if signature[-1] & malformed_bits:
         return 0
     message = guest.read(*message_span)
-    guest.burn(f"{kind.name.upper()}_VERIFY_BYTE", len(message))
+    guest.burn(f"{curve.upper()}_VERIFY_BYTE", len(message))
     key = guest.read(*key_span)
-    if len(key) != kind.key_bytes:
-        kind.refuse("invalid public key length")
-    return int(kind.verify(key, message, signature))
+    if len(key) != key_bytes:
+        raise _signature_error(curve, "invalid public key length")
+    return int(verify(key, message, signature))
 
 
-for _kind, _since in ((_ED25519, 0), (_P256, 85)):
-    _name = f"{_kind.name}_verify"
-    _host(
-        *(_SPAN, _SPAN, _SPAN),
-        name=_name,
-        cost=f"{_name.upper()}_BASE",
-        result="i64",
-        since=_since,
-    )(partial(_verify, _kind))
+def _signature_error(curve: str, reason: str) -> HostError:
+    text = f"{curve.upper()} signature verification error: {reason}"
+    return HostError(text, f"{curve.capitalize()}VerifyInvalidInput", msg=reason)
+
+
+_SPANS = (_SPAN, _SPAN, _SPAN)
+_host(*_SPANS, name="ed25519_verify", cost="ED25519_VERIFY_BASE", result="i64")(
+    partial(
+        _verify,
+        "ed25519",
+        cryptography.ED25519_KEY_BYTES,
+        partial(curves.verify, "ed25519"),
+        cryptography.UNREDUCED,
+    )
+)
+_host(*_SPANS, name="p256_verify", cost="P256_VERIFY_BASE", result="i64", since=85)(
+    partial(_verify, "p256", cryptography.P256_KEY_BYTES, cryptography.verify_p256, 0)
+)
 
 
 # Results, logs and panics ----------------------------------------------------------------
@@ -412,7 +386,6 @@ def log_utf8(guest: Guest, span: tuple[int, int]) -> None:
 
 @_host(_SPAN, cost="BASE")
 def log_utf16(guest: Guest, span: tuple[int, int]) -> None:
-    """Log a text of UTF-16 code units."""
     guest.vm.check_log_count()
     guest.vm.add_log(guest.read_utf16(*span))
 
