@@ -41,27 +41,19 @@ _MAX_DIGITS = 20  # a height has 64 bits
 _PAGE, _MAX_HASHES = 200, 20  # transactions in a page, and documents in a request
 _LIST = {"type": "array", "items": {"type": "string"}}
 _JSON_TYPES: dict[str, dict[str, Any]] = {
-    **{
-        name: {"type": "string"} for name in ("str", "Trace | str", "object")
-    },  # a block is an object
+    # A block is an object.
+    **{name: {"type": "string"} for name in ("str", "Trace | str", "object")},
     "int": {"type": "integer"},
     "bool": {"type": "boolean"},
     "Any": {"type": "object"},  # the arguments of a view method
     **dict.fromkeys(("Ids", "Iterable[str]", "str | Iterable[str]"), _LIST),
 }
 _OFFSET = "The first row of a frame, or character of a text, to show: as an answer says to go on."
-_PAGING = {
-    "offset": {"type": "integer", "default": 0, "description": _OFFSET},
-    "max_rows": {
-        "type": "integer",
-        "default": prompt_text.MAX_ROWS,
-        "description": "The maximum number of rows to show.",
-    },
-}
-_BUDGET = {
-    "type": "integer",
-    "default": _MAX_REQUESTS,
-    "description": "If more requests are needed, only the plan is returned.",
+# The integers that say how a call is answered: their defaults and descriptions.
+_LIMITS = {
+    "max_requests": (_MAX_REQUESTS, "If more requests are needed, only the plan is returned."),
+    "offset": (0, _OFFSET),
+    "max_rows": (prompt_text.MAX_ROWS, "The maximum number of rows to show."),
 }
 
 
@@ -100,12 +92,12 @@ class _Tool(NamedTuple):
         }
         if self.frames:
             text = "Return this frame, not the summary; a following call does not read again."
-            properties["frame"] = {"enum": list(self.frames), "description": text}
-            properties["frame"]["type"] = "string"
-        if self.cost is not None:
-            properties["max_requests"] = _BUDGET
+            names = list(self.frames)
+            properties["frame"] = {"type": "string", "enum": names, "description": text}
+        for name, (default, text) in _LIMITS.items():
+            if name != "max_requests" or self.cost is not None:
+                properties[name] = {"type": "integer", "default": default, "description": text}
         required = [name for name, p in self.parameters.items() if p.default is p.empty]
-        properties |= _PAGING
         return {"type": "object", "properties": properties, "required": required}
 
     def description(self) -> str:
@@ -234,8 +226,8 @@ class Answers:
                 text, is_error = self._answer(name, passed)
             except LedgerError as error:
                 text, is_error = _error_text(error), True
-        notes = [f"warning: {prompt_text.mark(_say(m))}" for m in messages]
-        return "\n".join([text, *dict.fromkeys(notes)]), is_error
+        notes = dict.fromkeys(f"warning: {prompt_text.mark(_say(m))}" for m in messages)
+        return "\n".join([text, *notes]), is_error
 
     def _answer(self, name: str, passed: Mapping[str, Any]) -> tuple[str, bool]:
         tool = _TOOLS[validation.one_of(name, "tool", tuple(_TOOLS))]
@@ -273,19 +265,15 @@ class Answers:
 
     def _plan(self, tool: _Tool, arguments: Arguments, max_requests: int) -> str:
         """Return the plan of a call that needs more requests than it may send."""
-        if tool.cost is None:
-            return ""
-        plan = tool.cost(self._ledger, arguments)
+        plan = 0 if tool.cost is None else tool.cost(self._ledger, arguments)
         count = plan if isinstance(plan, int) else sum(plan.requests.values())
         if count <= max_requests:
             return ""
-        limit = self._ledger.limit
-        text = f"{count:,} requests or more; {limit}"
-        seconds = limit.seconds(count)
-        if not isinstance(plan, int):
-            text = str(plan)
-        elif seconds:
-            text += f"; {duration_text(seconds)} or more"
+        text = str(plan)
+        if isinstance(plan, int):
+            seconds = self._ledger.limit.seconds(count)
+            text = f"{count:,} requests or more; {self._ledger.limit}"
+            text += f"; {duration_text(seconds)} or more" if seconds else ""
         more = f"To read it, call again with max_requests={count}; or ask for less."
         return f"Not read, because max_requests is {max_requests}. {text}\n{more}"
 
@@ -315,10 +303,9 @@ def _parse(tool: _Tool, passed: Mapping[str, Any]) -> tuple[Arguments, dict[str,
         if name not in arguments:
             text = schema["properties"][name]["description"]
             raise InvalidRequestError.required(name, text)
-    limits = {"offset": 0, "max_rows": prompt_text.MAX_ROWS, "max_requests": _MAX_REQUESTS}
     choices: dict[str, Any] = {
         name: validation.integer(arguments.pop(name, default), name, most=_MOST)
-        for name, default in limits.items()
+        for name, (default, _) in _LIMITS.items()
     }
     if "frame" in arguments:
         choices["frame"] = validation.one_of(arguments.pop("frame"), "frame", tuple(tool.frames))

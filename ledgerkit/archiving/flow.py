@@ -231,9 +231,7 @@ class _Flow:
     social_contract_id: str | None
     timeout_s: float
     allow_mainnet: bool
-    rows: dict[str, dict[str, Any]] = field(
-        default_factory=dict
-    )  # rows of the steps that have begun, by step
+    rows: dict[str, dict[str, Any]] = field(default_factory=dict)  # of the steps that have begun
     sent_at: float = 0.0  # a time of the monotonic clock
     plan: TokenPlan | None = None
     submission: Submission | None = None
@@ -287,29 +285,22 @@ class _Flow:
         plan = self.plan_token(widget)
         yield self.begin_step("look_up")
         if not self.find_existing(plan):
-            outcome = yield from self.run_mint_steps(widget, plan)
-            if outcome is not None:
-                return outcome
+            yield self.begin_step("read_again")
+            if self.has_changed(widget):
+                return "source_changed"
+            yield self.begin_step("mint", f"minting {plan.token_id}")
+            self.send_mint(plan)
+            if self.submission is not None:
+                text, tx_hash = self._submission_text(self.submission), self.submission.tx_hash
+                yield self.begin_step("mint", text, tx_hash=str(tx_hash))
+            if not self.follow_mint(plan):
+                return "mint_failed"
         yield self.begin_step("token")
         outcome = self.confirm_token(plan)
         if outcome is not None:
             return outcome
         yield self.begin_step("owner_tokens")
         return self.confirm_owner(plan)
-
-    def run_mint_steps(
-        self, widget: Widget, plan: TokenPlan
-    ) -> Generator[Archive, None, str | None]:
-        """Run the steps that mint; return an outcome only if they end the flow."""
-        yield self.begin_step("read_again")
-        if self.has_changed(widget):
-            return "source_changed"
-        yield self.begin_step("mint", f"minting {plan.token_id}")
-        self.send_mint(plan)
-        if self.submission is not None:
-            tx_hash = str(self.submission.tx_hash)
-            yield self.begin_step("mint", self._submission_text(self.submission), tx_hash=tx_hash)
-        return None if self.follow_mint(plan) else "mint_failed"
 
     # Steps --------------------------------------------------------------------------------
 

@@ -1,20 +1,16 @@
 """Widgets of the social database, and the record of a widget in a token."""
 
-from __future__ import annotations
-
 import hashlib
 import re
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 
 from ledgerkit import client, json_decoding, validation
 from ledgerkit.api import rpc
 from ledgerkit.errors import DecodeError, InvalidRequestError
-
-if TYPE_CHECKING:
-    from ledgerkit.ledger import Ledger
+from ledgerkit.ledger import Ledger
 
 SOCIAL_CONTRACTS = {
     "mainnet": "social.near",

@@ -4,8 +4,6 @@ The command line: arguments and printing only.
 A command is declared once, with its arguments and its verb. `output` prints everything.
 """
 
-from __future__ import annotations
-
 import argparse
 import functools
 import os

@@ -1,21 +1,17 @@
 """Arguments of commands: an option has the type, default and choices of the verb's parameter."""
 
-from __future__ import annotations
-
 import argparse
+import inspect
 import re
 import sys
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import Any, NoReturn
 
 from ledgerkit import errors
 from ledgerkit.cli import exit_codes, output
 from ledgerkit.frames.collected import VIEWS
 from ledgerkit.redaction import secret_in
 from ledgerkit.visible_text import escape_invisible
-
-if TYPE_CHECKING:
-    import inspect
 
 _MAX_DIGITS = 20  # the most digits of a height, which has 64 bits
 # An option that people guess, with its value; keys are read from the environment only.
@@ -131,7 +127,6 @@ _OPTIONS_OF_TYPES: dict[str, dict[str, Any]] = {
 }
 
 FLAG: dict[str, Any] = {"action": "store_true"}
-LIST: dict[str, Any] = {"type": split_names}
 REPEATED: dict[str, Any] = {"action": "append", "default": [], "type": str}
 BLOCK = "a height, a hash, genesis, final, an ISO time, or a period: 2026-07, last month"
 INTERVAL = (
@@ -155,7 +150,11 @@ def form_arguments(*formats: str) -> tuple[Argument, ...]:
     return (
         Argument("--format", "output format", choices=all_formats, default="table"),
         *(_short_form(name) for name in ("csv", "json")),
-        Argument("--columns NAME,…", "the columns to print, in this order; default: all", **LIST),
+        Argument(
+            "--columns NAME,…",
+            "the columns to print, in this order; default: all",
+            type=split_names,
+        ),
         Argument("--exact", exact, **FLAG),
         Argument("--raw", raw, "raw_texts", **FLAG),  # the verb `view` has an option `raw`
     )

@@ -220,12 +220,9 @@ def _print_holders(args: argparse.Namespace, frame: pd.DataFrame) -> int:
     return _print_below(headline, args, frame)
 
 
-_IDS: dict[str, Any] = {
-    "text": "one or more account ids",
-    "noun": "the account id",
-    "nargs": "*",
-}
-_ID = Argument("account_id", parameter="account_ids", **_IDS)
+_ID = Argument(
+    "account_id", "one or more account ids", "account_ids", noun="the account id", nargs="*"
+)
 _HISTORY = (_ID, *INTERVAL)
 _FROM_FILE = Argument("--from-file FILE", "read a saved response; send nothing")
 _DRY_RUN = Argument("--dry-run", "print the requests and the columns; send nothing", **FLAG)

@@ -5,15 +5,14 @@ from __future__ import annotations
 import textwrap
 import unicodedata
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import pandas as pd
 
 from ledgerkit.frames import human
 from ledgerkit.visible_text import escape_invisible
 
-if TYPE_CHECKING:
-    Line = list[tuple[str, str]]  # texts with their styles
+Line = list[tuple[str, str]]  # texts with their styles
 
 _GAP = "  "
 _STATUS_STYLES = {

@@ -5,8 +5,6 @@ Source: nearcore, core/chain-configs/src/genesis_config.rs and genesis_validate.
 nearcore/src/config.rs (`init_configs`).
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from datetime import UTC, datetime
 from fractions import Fraction

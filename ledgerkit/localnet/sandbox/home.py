@@ -4,8 +4,6 @@ The home folder of a sandbox: its configuration, its genesis and its keys, in th
 Source: nearcore, nearcore/src/config.rs and core/crypto/src/key_file.rs.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import secrets
@@ -32,7 +30,6 @@ _ADDRESS = "data/rpc_address"  # written while a sandbox runs
 _OUTPUT, _RECORDS = "output", "records.json"
 # The shortest and the longest time between blocks, in milliseconds.
 _FAST_BLOCK_MS, _BLOCK_MS = (120, 500), (600, 2000)
-_LETTERS, _RANDOM_LETTERS = string.ascii_letters + string.digits, 5
 
 
 def default_home() -> Path:
@@ -59,8 +56,8 @@ def init(
         key = _write_key(home / VALIDATOR_KEY, validator_id, test_seed)
         if (home / CONFIG).exists():
             return
-        letters = [secrets.choice(_LETTERS) for _ in range(_RANDOM_LETTERS)]
-        name = chain_id or f"test-chain-{''.join(letters)}"
+        alphabet = string.ascii_letters + string.digits
+        name = chain_id or f"test-chain-{''.join(secrets.choice(alphabet) for _ in range(5))}"
         length = genesis.FAST_EPOCH_LENGTH if fast else genesis.EPOCH_LENGTH
         _write(home / genesis.FILE, genesis.new_genesis(name, validator_id, key.public_key, length))
         _write(home / CONFIG, _new_config(*(_FAST_BLOCK_MS if fast else _BLOCK_MS)))

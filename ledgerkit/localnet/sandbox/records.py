@@ -4,8 +4,6 @@ State records: accounts, keys, code and storage in genesis files and `sandbox_pa
 Source: nearcore, core/primitives/src/state_record.rs.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 from typing import Any
 

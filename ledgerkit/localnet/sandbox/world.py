@@ -4,15 +4,16 @@ The world of a sandbox, and the methods that patch its state and skip its height
 Source: nearcore, chain/jsonrpc/src/lib.rs and chain/jsonrpc-primitives/src/types/sandbox.rs.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Iterable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from ledgerkit.localnet.clock import Clock
+from ledgerkit.localnet.genesis import Genesis
 from ledgerkit.localnet.mempool import ChunkMempool
 from ledgerkit.localnet.rpc import params as read
 from ledgerkit.localnet.rpc.errors import InternalError, Object
+from ledgerkit.localnet.rpc.params import Read, T
 from ledgerkit.localnet.sandbox.records import (
     StateRecord,
     apply_records,
@@ -20,13 +21,8 @@ from ledgerkit.localnet.sandbox.records import (
     state_record,
     state_records,
 )
+from ledgerkit.localnet.settings import Settings
 from ledgerkit.localnet.world import World
-
-if TYPE_CHECKING:
-    from ledgerkit.localnet.clock import Clock
-    from ledgerkit.localnet.genesis import Genesis
-    from ledgerkit.localnet.rpc.params import Read, T
-    from ledgerkit.localnet.settings import Settings
 
 # A skip ends this many heights before the next epoch, so that final blocks end the epoch as usual
 # (nearcore: ClientActor::sandbox_process_fast_forward).

@@ -1,7 +1,5 @@
 """The hashes and signatures of host functions, as implemented by maintained libraries."""
 
-from __future__ import annotations
-
 from functools import cache
 from importlib import import_module
 from typing import Any

@@ -6,13 +6,11 @@ a little differently (it also charges for the frames of functions), so the gas o
 approximate; the gas of host functions is exact. Modules are compiled once, and run one at a time.
 """
 
-from __future__ import annotations
-
 import atexit
 import threading
 from collections.abc import Callable
 from functools import cache, lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ledgerkit.errors import InvalidRequestError
 from ledgerkit.extras import require
@@ -26,13 +24,11 @@ from ledgerkit.localnet.execution_errors import (
     UnavailableError,
 )
 from ledgerkit.localnet.gas_counter import HOST, INSTRUCTIONS
+from ledgerkit.localnet.promises import Promise
+from ledgerkit.localnet.vm import Vm
 from ledgerkit.localnet.wasm import host_functions, modules
 from ledgerkit.localnet.wasm.guest import Guest, memory_violation
-
-if TYPE_CHECKING:
-    from ledgerkit.localnet.promises import Promise
-    from ledgerkit.localnet.vm import Vm
-    from ledgerkit.localnet.wasm.host_functions import HostFunction
+from ledgerkit.localnet.wasm.host_functions import HostFunction
 
 MAX_COMPILED = 64  # modules, the most recently used
 MAX_STACK_BYTES = 512 * 1024
@@ -57,12 +53,6 @@ _TRAPS = {
     "BAD_CONVERSION_TO_INTEGER": _ARITHMETIC,
 }
 _GENERIC_TRAP = ("GenericTrap", "Generic trap.")
-
-
-class _Running:
-    """The holder of the current call, which has the lock."""
-
-    call: _Call | None = None
 
 
 _lock = threading.Lock()  # wasmtime-py keeps the last exception of a host function for all threads
@@ -255,6 +245,12 @@ class _Call:
     def _check_bounds(self, address: int, length: int) -> None:
         if address + length > self._memory.data_len(self._store):
             raise memory_violation()
+
+
+class _Running:
+    """The holder of the current call, which has the lock."""
+
+    call: _Call | None = None
 
 
 class _StoppedError(Exception):

@@ -6,20 +6,16 @@ method of the `Vm` for the function, and writes the result back. Reading and wri
 the byte (nearcore, near-vm-runner/src/logic/vmstate.rs).
 """
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 from ledgerkit.errors import DecodeError, InvalidRequestError
 from ledgerkit.localnet import fees
 from ledgerkit.localnet.execution_errors import HostError
 from ledgerkit.localnet.gas_counter import HOST, INSTRUCTIONS
 from ledgerkit.localnet.promises import Promise, parse_account_id
+from ledgerkit.localnet.vm import Vm
 from ledgerkit.protocol import PublicKey
 from ledgerkit.units import U64_MAX
-
-if TYPE_CHECKING:
-    from ledgerkit.localnet.vm import Vm
 
 MAX_REGISTER_BYTES = 104_857_600
 MAX_REGISTERS = 100

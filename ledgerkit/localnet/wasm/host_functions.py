@@ -5,25 +5,21 @@ Sources: near-vm-runner/src/imports.rs for names and types, wasmtime_runner/logi
 Numbers are unsigned integers. A method of `Vm` or `Promise` implements each function's effect.
 """
 
-from __future__ import annotations
-
 import hashlib
 import struct
 from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import accumulate
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Never
+from typing import Any, Literal, NamedTuple, Never
 
 from ledgerkit.localnet.execution_errors import HostError, PanicError
 from ledgerkit.localnet.promises import Promise
+from ledgerkit.localnet.vm import Vm
 from ledgerkit.localnet.wasm import cryptography
 from ledgerkit.localnet.wasm.guest import Guest, bad_utf16
 from ledgerkit.protocol import CryptoHash, PublicKey, curves, universal_account_id
 from ledgerkit.units import U64_MAX
-
-if TYPE_CHECKING:
-    from ledgerkit.localnet.vm import Vm
 
 ValueType = Literal["i32", "i64"]
 Run = Callable[..., int | None]

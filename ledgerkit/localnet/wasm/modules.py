@@ -6,8 +6,6 @@ and sizes are limited; the memory has the node's limits, whatever the module dec
 sections are dropped. The start function is exported, so that it can be called like a method.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from ledgerkit.localnet.execution_errors import PrepareError
