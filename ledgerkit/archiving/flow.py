@@ -9,7 +9,7 @@ from inspect import signature
 from typing import TYPE_CHECKING, Any
 
 from ledgerkit import cards, client, validation
-from ledgerkit.archiving import tokens, widget_sources
+from ledgerkit.archiving import declaring, tokens, widget_sources
 from ledgerkit.errors import InvalidRequestError, InvalidTransactionError, LedgerError, cut
 from ledgerkit.frames import build
 from ledgerkit.progress import Line
@@ -489,6 +489,7 @@ def _source(widget: Widget | None) -> str | None:
     return None if widget is None else widget.source
 
 
+@declaring.shared_parameters
 def archive_widget(
     author_account_id: str,
     widget_name: str,
@@ -512,35 +513,8 @@ def archive_widget(
 
     Parameters
     ----------
-    author_account_id
-        The author of the widget.
-    widget_name
-        The name of the widget.
-    receiver_id
-        The account that will own the token.
-    source
-        The ledger that holds the social database.
     target
         The ledger that holds the collection; it may be the same.
-    collection
-        The contract of the collection.
-    signer
-        The signer of the transaction on the target, who pays.
-    deposit
-        The deposit, from which the collection pays for the token's storage.
-    token_prefix
-        The start of the token id; the first 12 digits of the source's hash follow.
-    title, description
-        Texts of the token; None is the widget's name, and its path and block.
-    copies
-        The number of copies in the token's metadata.
-    social_contract_id
-        The contract of the database; None is the one of mainnet, testnet or the embedded
-        ledger.
-    timeout_s
-        How long to wait for the transaction, in seconds.
-    allow_mainnet
-        True allows signing for mainnet.
 
     Returns
     -------

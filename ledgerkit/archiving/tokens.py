@@ -11,6 +11,7 @@ import msgspec
 from ledgerkit import client, validation
 from ledgerkit.api import rpc
 from ledgerkit.api.models import chain
+from ledgerkit.archiving import declaring
 from ledgerkit.archiving.widget_sources import Record, Widget, parse_record
 from ledgerkit.errors import InvalidRequestError, cut
 from ledgerkit.sending import broadcast, verbs
@@ -70,6 +71,7 @@ class TokenReading(NamedTuple):
 # Planning -------------------------------------------------------------------------------
 
 
+@declaring.shared_parameters
 def plan_token(
     widget: Widget,
     receiver_id: str,
@@ -86,14 +88,6 @@ def plan_token(
     ----------
     widget
         The widget.
-    receiver_id
-        The account that will own the token.
-    token_prefix
-        The start of the token id; the first 12 digits of the source's hash follow.
-    title, description
-        Texts of the metadata; None is the widget's name, and its path and block.
-    copies
-        The number of copies in the metadata.
 
     Returns
     -------
@@ -159,6 +153,7 @@ def check_text(value: object, name: str) -> str:
 # Reading --------------------------------------------------------------------------------
 
 
+@declaring.shared_parameters
 def receiver_view(receiver_id: str, collection: str, *, target: Ledger) -> pd.DataFrame:
     """
     Check whether an account's NFT list includes a collection.
@@ -167,10 +162,6 @@ def receiver_view(receiver_id: str, collection: str, *, target: Ledger) -> pd.Da
     ----------
     receiver_id
         The account.
-    collection
-        The contract of the collection.
-    target
-        The ledger that holds it.
 
     Returns
     -------
@@ -190,22 +181,12 @@ def receiver_view(receiver_id: str, collection: str, *, target: Ledger) -> pd.Da
     return collections[collections["contract_id"] == contract_id].reset_index(drop=True)
 
 
+@declaring.shared_parameters
 def find_token(
     token_id: str, collection: str, *, target: Ledger, at: object = None
 ) -> TokenReading:
     """
     Read a token from its collection.
-
-    Parameters
-    ----------
-    token_id
-        The token id.
-    collection
-        The contract of the collection.
-    target
-        The ledger that holds it.
-    at
-        A height, block hash, finality or time; None is ``final``.
 
     Returns
     -------
@@ -233,18 +214,10 @@ def find_token(
     return TokenReading(token, call_result.block_height)
 
 
+@declaring.shared_parameters
 def confirm_token(token_id: str, collection: str, *, target: Ledger) -> TokenReading:
     """
     Wait until a token is final, with up to five readings, a second apart.
-
-    Parameters
-    ----------
-    token_id
-        The token id.
-    collection
-        The contract of the collection.
-    target
-        The ledger that holds it.
 
     Returns
     -------
@@ -264,6 +237,7 @@ def confirm_token(token_id: str, collection: str, *, target: Ledger) -> TokenRea
     )
 
 
+@declaring.shared_parameters
 def owner_has(plan: TokenPlan, collection: str, *, target: Ledger) -> bool:
     """
     Check whether the collection lists a token among its owner's, with up to five readings.
@@ -272,10 +246,6 @@ def owner_has(plan: TokenPlan, collection: str, *, target: Ledger) -> bool:
     ----------
     plan
         The token and its owner.
-    collection
-        The contract of the collection.
-    target
-        The ledger that holds it.
 
     Returns
     -------
@@ -320,6 +290,7 @@ def read_until(read: Callable[[], T], is_done: Callable[[T], bool], ledger: Ledg
 # Minting --------------------------------------------------------------------------------
 
 
+@declaring.shared_parameters
 def mint_token(
     plan: TokenPlan,
     collection: str,
@@ -338,20 +309,8 @@ def mint_token(
     ----------
     plan
         The token.
-    collection
-        The contract of the collection.
-    target
-        The ledger that holds it.
-    signer
-        The signer of the transaction, who pays.
-    deposit
-        The deposit, from which the collection pays for the token's storage.
     wait_until
         The level to wait for.
-    timeout_s
-        How long to wait, in seconds.
-    allow_mainnet
-        True allows signing for mainnet.
 
     Returns
     -------

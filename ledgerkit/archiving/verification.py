@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from ledgerkit import cards, client, validation
 from ledgerkit.api import rpc
-from ledgerkit.archiving import tokens, widget_sources
+from ledgerkit.archiving import declaring, tokens, widget_sources
 from ledgerkit.archiving.flow import Archive
 from ledgerkit.errors import InvalidRequestError, cut
 from ledgerkit.frames import build
@@ -109,6 +109,7 @@ class Verification:
         )
 
 
+@declaring.shared_parameters
 def verify_archive(
     token: str | Archive, *, source: Ledger, target: Ledger, collection: str
 ) -> Verification:
@@ -121,10 +122,6 @@ def verify_archive(
         The token id, or the result of `archive_widget`.
     source
         The ledger that holds the social database; old blocks are read from its archival host.
-    target
-        The ledger that holds the collection.
-    collection
-        The contract of the collection.
 
     Returns
     -------

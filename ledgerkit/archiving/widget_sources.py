@@ -9,6 +9,7 @@ import msgspec
 
 from ledgerkit import client, json_decoding, validation
 from ledgerkit.api import rpc
+from ledgerkit.archiving import declaring
 from ledgerkit.errors import DecodeError, InvalidRequestError
 from ledgerkit.ledger import Ledger
 
@@ -118,6 +119,7 @@ def check_widget(author_account_id: object, widget_name: object) -> tuple[str, s
     return author, widget_name
 
 
+@declaring.shared_parameters
 def read_widget(
     author_account_id: str,
     widget_name: str,
@@ -128,20 +130,6 @@ def read_widget(
 ) -> Widget | None:
     """
     Read a widget's source, and the block in which it was written.
-
-    Parameters
-    ----------
-    author_account_id
-        The author of the widget.
-    widget_name
-        The name of the widget.
-    source
-        The ledger that holds the social database.
-    social_contract_id
-        The contract of the database; None is the one of mainnet, testnet or the embedded
-        ledger.
-    at
-        A height, block hash, finality or time; None is ``final``.
 
     Returns
     -------
