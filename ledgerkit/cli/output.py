@@ -98,12 +98,15 @@ def print_rows(
     frame: pd.DataFrame, args: argparse.Namespace, *, header: bool = True, as_lines: bool = False
 ) -> None:
     """Print rows as CSV, safe for spreadsheets unless `raw`, or as JSON: an array, or lines."""
+    from ledgerkit import cards
     from ledgerkit.frames.csv_text import csv_text
 
     rows = frame if args.columns is None else frame[args.columns]
     raw = args.raw_texts
     if args.format == "json":
-        records = _records(rows)
+        # As texts, exact amounts are not rounded by any JSON reader.
+        amounts = {name: "string" for name, kind in rows.dtypes.items() if kind in ("u128", "i129")}
+        records = cards.records(rows.astype(amounts), len(rows))
         for value in records if as_lines else [records]:
             print_json(value, raw=raw)
     elif raw:
@@ -118,16 +121,6 @@ def print_json(value: Any, *, raw: bool = False) -> None:
 
     text = msgspec.json.encode(value, enc_hook=str).decode()  # integers of any size are exact
     say(text if raw else escape_invisible(text, as_json=True), raw=raw)
-
-
-def _records(frame: pd.DataFrame) -> list[dict[str, Any]]:
-    """Convert rows to objects; exact amounts to texts, which no JSON reader rounds."""
-    columns: dict[str, list[Any]] = {}
-    for name, column in frame.items():
-        values = column.astype(object).where(column.notna(), None).tolist()
-        as_text = column.dtype in ("u128", "i129")
-        columns[str(name)] = [str(v) if as_text and isinstance(v, int) else v for v in values]
-    return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
 
 
 def paint(text: str, style: str, stream: TextIO | None = None) -> str:
