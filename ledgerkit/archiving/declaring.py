@@ -27,5 +27,4 @@ _PARAMETERS = {
 
 
 def shared_parameters(function: F) -> F:
-    """Add the shared parameters to the docstring of a function."""
     return share(function, _PARAMETERS, {})

@@ -132,7 +132,6 @@ def record_of(token: chain.NftToken) -> Record | None:
 def check_plan_options(
     token_prefix: object, title: object, description: object, copies: object
 ) -> None:
-    """Check the options of a token."""
     for name, value in {"title": title, "description": description}.items():
         if value is not None:
             check_text(value, name)
@@ -144,7 +143,6 @@ def check_plan_options(
 
 
 def check_text(value: object, name: str) -> str:
-    """Check that a value is a text."""
     if not isinstance(value, str):
         raise InvalidRequestError.refuse(name, value, "a text")
     return value

@@ -87,7 +87,6 @@ class Widget:
 
 
 def widget_path(author_account_id: str, widget_name: str) -> str:
-    """Return the path of a widget in the social database."""
     return f"{author_account_id}/widget/{widget_name}"
 
 

@@ -123,7 +123,6 @@ class _Statement(Command):
     """The command `statement`, whose plan is printed here as well."""
 
     def call(self, args: argparse.Namespace, ledger: Ledger | None) -> Any:
-        """Return the statement, or with --dry-run its plan."""
         if args.dry_run:
             from ledgerkit.reconciling import verbs
 

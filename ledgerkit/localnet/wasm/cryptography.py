@@ -43,7 +43,6 @@ def recover_secp256k1(message: bytes, signature: bytes, *, reject_upper: bool) -
 
 
 def verify_p256(key: bytes, message: bytes, signature: bytes) -> bool:
-    """Return True if a P-256 signature of a hash is valid."""
     ecc, dss = _module("Crypto.PublicKey.ECC"), _module("Crypto.Signature.DSS")
     try:
         point = ecc.import_key(key, curve_name="P-256")
