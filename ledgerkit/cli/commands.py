@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from ledgerkit.ledger import Ledger
 
 
-_ACCOUNT_IDS = ("account_ids", "account_id")  # the parameters of verbs
 _NOT_FOUND = ("not_indexed", "no_account")  # the statuses of rows
 
 
@@ -127,12 +126,11 @@ class Command:
 
 def _ids_without_rows(args: argparse.Namespace, result: Any) -> list[str]:
     frame = result[0] if isinstance(result, tuple) else getattr(result, "state", result)
-    has_ids = any(vars(args).get(name) for name in _ACCOUNT_IDS)
-    if "contract_id" in args and not has_ids and getattr(frame, "empty", False):
+    ids = vars(args).get("account_ids") or vars(args).get("account_id") or []
+    if "contract_id" in args and not ids and getattr(frame, "empty", False):
         return [args.contract_id]
     if "account_id" not in getattr(frame, "columns", ()):
         return []
-    ids: Any = next((vars(args)[name] for name in _ACCOUNT_IDS if vars(args).get(name)), [])
     if "status" in frame:
         frame = frame[~frame["status"].isin(_NOT_FOUND)]
     ids_with_rows = set(frame["account_id"])

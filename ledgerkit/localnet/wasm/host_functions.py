@@ -18,7 +18,7 @@ from ledgerkit.localnet.promises import Promise
 from ledgerkit.localnet.vm import Vm
 from ledgerkit.localnet.wasm import cryptography
 from ledgerkit.localnet.wasm.guest import Guest, bad_utf16
-from ledgerkit.protocol import CryptoHash, PublicKey, curves, universal_account_id
+from ledgerkit.protocol import CryptoHash, curves, universal_account_id
 from ledgerkit.units import U64_MAX
 
 ValueType = Literal["i32", "i64"]
@@ -544,64 +544,41 @@ def _add_action(add: Callable[..., object], _: Guest, promise: Promise, *values:
     add(promise, *values)
 
 
-def _add_access_key(
-    promise: Promise,
-    public_key: PublicKey,
-    nonce: int,
-    allowance: int | None,
-    receiver_id: str,
-    method_names: tuple[str, ...],
-) -> None:
-    promise.add_access_key(public_key, allowance, receiver_id, method_names, nonce)
-
-
-_Action = tuple[str, tuple[_Argument, ...], Callable[..., object], int]
-# Functions that add an action: name, arguments, (promise, *values), protocol version.
-_ACTIONS: tuple[_Action, ...] = (
-    ("create_account", (), Promise.create_account, 0),
-    ("transfer", (_AMOUNT,), Promise.transfer, 0),
-    ("stake", (_AMOUNT, _PUBLIC_KEY), Promise.stake, 0),
-    ("delete_account", (_ACCOUNT_ID,), Promise.delete_account, 0),
-    ("add_key_with_full_access", (_PUBLIC_KEY, _NUMBER), Promise.add_full_access_key, 0),
-    (
-        "add_key_with_function_call",
-        (_PUBLIC_KEY, _NUMBER, _ALLOWANCE, _ACCOUNT_ID, _METHOD_NAMES),
-        _add_access_key,
-        0,
+_CALLS = (_ALLOWANCE, _ACCOUNT_ID, _METHOD_NAMES)  # the permission of a key for function calls
+_deploy = Promise.deploy_global_contract
+# Functions that add an action: (promise, *values), and their arguments.
+_ACTIONS: dict[str, tuple[Callable[..., object], tuple[_Argument, ...]]] = {
+    "create_account": (Promise.create_account, ()),
+    "transfer": (Promise.transfer, (_AMOUNT,)),
+    "stake": (Promise.stake, (_AMOUNT, _PUBLIC_KEY)),
+    "delete_account": (Promise.delete_account, (_ACCOUNT_ID,)),
+    "add_key_with_full_access": (Promise.add_full_access_key, (_PUBLIC_KEY, _NUMBER)),
+    "add_key_with_function_call": (
+        lambda promise, key, nonce, *calls: promise.add_access_key(key, *calls, nonce),
+        (_PUBLIC_KEY, _NUMBER, *_CALLS),
     ),
-    ("delete_key", (_PUBLIC_KEY,), Promise.delete_key, 0),
-    ("transfer_to_gas_key", (_PUBLIC_KEY, _AMOUNT), Promise.transfer_to_gas_key, 85),
-    (
-        "add_gas_key_with_full_access",
-        (_PUBLIC_KEY, _NONCE_COUNT),
+    "delete_key": (Promise.delete_key, (_PUBLIC_KEY,)),
+    "transfer_to_gas_key": (Promise.transfer_to_gas_key, (_PUBLIC_KEY, _AMOUNT)),
+    "add_gas_key_with_full_access": (
         Promise.add_full_access_gas_key,
-        85,
+        (_PUBLIC_KEY, _NONCE_COUNT),
     ),
-    (
-        "add_gas_key_with_function_call",
-        (_PUBLIC_KEY, _NONCE_COUNT, _ALLOWANCE, _ACCOUNT_ID, _METHOD_NAMES),
-        Promise.add_gas_key,
-        85,
-    ),
-    ("deploy_contract", (_BYTES,), Promise.deploy_contract, 0),
-    (
-        "deploy_global_contract",
-        (_BYTES,),
-        partial(Promise.deploy_global_contract, deploy_mode="CodeHash"),
-        0,
-    ),
-    (
-        "deploy_global_contract_by_account_id",
-        (_BYTES,),
-        partial(Promise.deploy_global_contract, deploy_mode="AccountId"),
-        0,
-    ),
-    ("use_global_contract", (_CODE_HASH,), Promise.use_global_contract, 0),
-    ("use_global_contract_by_account_id", (_ACCOUNT_ID,), Promise.use_global_contract, 0),
-    ("universal_state_init", (_BYTES, _AMOUNT), Promise.universal_state_init, 87),
-)
-for _name, _arguments, _add, _since in _ACTIONS:
-    _name = f"promise_batch_action_{_name}"
+    "add_gas_key_with_function_call": (Promise.add_gas_key, (_PUBLIC_KEY, _NONCE_COUNT, *_CALLS)),
+    "deploy_contract": (Promise.deploy_contract, (_BYTES,)),
+    "deploy_global_contract": (partial(_deploy, deploy_mode="CodeHash"), (_BYTES,)),
+    "deploy_global_contract_by_account_id": (partial(_deploy, deploy_mode="AccountId"), (_BYTES,)),
+    "use_global_contract": (Promise.use_global_contract, (_CODE_HASH,)),
+    "use_global_contract_by_account_id": (Promise.use_global_contract, (_ACCOUNT_ID,)),
+    "universal_state_init": (Promise.universal_state_init, (_BYTES, _AMOUNT)),
+}
+_SINCE = {
+    "transfer_to_gas_key": 85,
+    "add_gas_key_with_full_access": 85,
+    "add_gas_key_with_function_call": 85,
+    "universal_state_init": 87,
+}
+for _name, (_add, _arguments) in _ACTIONS.items():
+    _since, _name = _SINCE.get(_name, 0), f"promise_batch_action_{_name}"
     _declare = _host(_PROMISE, *_arguments, name=_name, since=_since, changes=True)
     _declare(partial(_add_action, _add))
 

@@ -36,6 +36,7 @@ _ORDER = (
 _FUNCTION_KIND, _TABLE_KIND, _MEMORY_KIND, _GLOBAL_KIND = range(4)
 _LEB_BITS, _LEB_MORE, _MAX_LEB_BYTES = 7, 0x80, 5
 _HAS_MAXIMUM = 1
+_EMPTY = b"\0"  # a section without entries
 
 
 class _Bytes:
@@ -77,16 +78,17 @@ class _Bytes:
 def prepare(code: bytes, version: int) -> bytes:
     """Check a valid module against the limits of a protocol version; change it as a node does."""
     sections = dict(_sections(code))
-    n_imports = _count_imports(sections.get(_IMPORT))
-    if n_imports + _count(sections.get(_CODE)) > MAX_FUNCTIONS:
+    codes, global_variables = sections.get(_CODE, _EMPTY), sections.get(_GLOBAL, _EMPTY)
+    n_imports = _count_imports(sections.get(_IMPORT, _EMPTY))
+    if n_imports + _Bytes(codes).u32() > MAX_FUNCTIONS:
         raise PrepareError("TooManyFunctions")
-    _check_tables(sections.get(_TABLE))
-    if version >= GLOBALS_SINCE and _count(sections.get(_GLOBAL)) > MAX_GLOBALS:
+    _check_tables(sections.get(_TABLE, _EMPTY))
+    if version >= GLOBALS_SINCE and _Bytes(global_variables).u32() > MAX_GLOBALS:
         raise PrepareError("TooManyGlobals")
-    _check_bodies(sections.get(_CODE), len(code) if version >= LOCALS_SINCE else None)
+    _check_bodies(codes, len(code) if version >= LOCALS_SINCE else None)
     start = sections.pop(_START, None)
     sections[_MEMORY] = b"\1" + bytes([_HAS_MAXIMUM]) + _leb128(INITIAL_PAGES) + _leb128(MAX_PAGES)
-    sections[_EXPORT] = _exports(sections.get(_EXPORT), start)
+    sections[_EXPORT] = _exports(sections.get(_EXPORT, _EMPTY), start)
     parts = [bytes([kind]) + blob(sections[kind]) for kind in _ORDER if kind in sections]
     return HEADER + b"".join(parts)
 
@@ -104,14 +106,8 @@ def _sections(code: bytes) -> Iterator[tuple[int, bytes]]:
             yield kind, content
 
 
-def _count(section: bytes | None) -> int:
-    return 0 if section is None else _Bytes(section).u32()
-
-
-def _count_imports(section: bytes | None) -> int:
+def _count_imports(section: bytes) -> int:
     """Return the number of imports, which must be functions of `env`."""
-    if section is None:
-        return 0
     reader = _Bytes(section)
     count = reader.u32()
     for _ in range(count):
@@ -124,9 +120,7 @@ def _count_imports(section: bytes | None) -> int:
     return count
 
 
-def _check_tables(section: bytes | None) -> None:
-    if section is None:
-        return
+def _check_tables(section: bytes) -> None:
     reader = _Bytes(section)
     if reader.u32() > MAX_TABLES:
         raise PrepareError("TooManyTables")
@@ -139,9 +133,7 @@ def _check_tables(section: bytes | None) -> None:
             reader.u32()
 
 
-def _check_bodies(section: bytes | None, module_bytes: int | None) -> None:
-    if section is None:
-        return
+def _check_bodies(section: bytes, module_bytes: int | None) -> None:
     limit = MAX_LOCALS
     if module_bytes is not None:
         limit = min(limit, module_bytes // MODULE_BYTES_PER_LOCAL)
@@ -159,15 +151,14 @@ def _check_bodies(section: bytes | None, module_bytes: int | None) -> None:
                 raise PrepareError("TooManyLocals")
 
 
-def _exports(section: bytes | None, start: bytes | None) -> bytes:
+def _exports(section: bytes, start: bytes | None) -> bytes:
     """Build the export section: the module's exports, the memory and the start function."""
     entries = []
-    if section is not None:
-        reader = _Bytes(section)
-        for _ in range(reader.u32()):
-            name, kind, index = reader.vector(), reader.take(1), reader.u32()
-            if kind[0] != _MEMORY_KIND and not name.startswith(b"\0"):
-                entries.append(blob(name) + kind + _leb128(index))
+    reader = _Bytes(section)
+    for _ in range(reader.u32()):
+        name, kind, index = reader.vector(), reader.take(1), reader.u32()
+        if kind[0] != _MEMORY_KIND and not name.startswith(b"\0"):
+            entries.append(blob(name) + kind + _leb128(index))
     entries.append(blob(MEMORY_EXPORT.encode()) + bytes([_MEMORY_KIND, 0]))
     if start is not None:
         entries.append(blob(START_EXPORT.encode()) + bytes([_FUNCTION_KIND]) + start)
