@@ -360,17 +360,15 @@ class SocialDb(Contract, code_name="ledgerkit.localnet.contracts.social.Social")
     ) -> StorageBalance:
         """Add to an account's storage deposit, by default the caller's."""
         deposit, owner_id = self.vm.attached_deposit, str(account_id or self.vm.predecessor_id)
-        is_new, excess = owner_id not in self.accounts, 0
-        if is_new:
+        if owner_id not in self.accounts:
             self.require(deposit >= MIN_BALANCE, TOO_SMALL)
-        if registration_only:
-            excess = deposit - MIN_BALANCE if is_new else deposit
-        if is_new:
-            self._register(owner_id, deposit - excess)
+            added = MIN_BALANCE if registration_only else deposit
+            self._register(owner_id, added)
         else:
-            self._credit(owner_id, deposit - excess)
-        if excess:
-            self.vm.promise(self.vm.predecessor_id).transfer(excess)
+            added = 0 if registration_only else deposit
+            self._credit(owner_id, added)
+        if deposit > added:
+            self.vm.promise(self.vm.predecessor_id).transfer(deposit - added)
         return self._balance_of(self._account(owner_id))
 
     @call(payable=True)

@@ -90,7 +90,17 @@ def new_genesis(
         "protocol_treasury_account": validator_id,
         "fishermen_threshold": str(yocto("10 NEAR")),
         "minimum_stake_divisor": 10,
-        "shard_layout": {"V2": _ONE_SHARD},
+        "shard_layout": {
+            "V2": {
+                "boundary_accounts": [],
+                "shard_ids": [0],
+                "id_to_index_map": {"0": 0},
+                "index_to_id_map": {"0": 0},
+                "shards_split_map": None,
+                "shards_parent_map": None,
+                "version": 0,
+            }
+        },
         "minimum_validators_per_shard": 1,
         "max_kickout_stake_perc": 100,
         "minimum_stake_ratio": [1, 6250],
@@ -104,17 +114,6 @@ def new_genesis(
             *_new_account(_TREASURY, treasury_key, 0),
         ],
     }
-
-
-_ONE_SHARD = {
-    "boundary_accounts": [],
-    "shard_ids": [0],
-    "id_to_index_map": {"0": 0},
-    "index_to_id_map": {"0": 0},
-    "shards_split_map": None,
-    "shards_parent_map": None,
-    "version": 0,
-}
 
 
 def _new_account(account_id: str, public_key: PublicKey, locked: int) -> list[dict[str, Any]]:

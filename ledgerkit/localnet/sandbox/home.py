@@ -198,16 +198,10 @@ class Node:
             epochs_kept=int(_object(config, "gc").get("gc_num_epochs_to_keep", 5)),
         )
         first_state = genesis.FileGenesis(data)
-        key = _read_validator_key(home)
-        if key is not None:
+        if (home / VALIDATOR_KEY).exists():
+            key = SecretKey.from_credentials(json.dumps(_read(home / VALIDATOR_KEY)))
             first_state.secret_keys[key.public_key] = key
         self.world = SandboxWorld(settings, first_state, skip_ns)
-
-
-def _read_validator_key(home: Path) -> SecretKey | None:
-    if not (home / VALIDATOR_KEY).exists():
-        return None
-    return SecretKey.from_credentials(json.dumps(_read(home / VALIDATOR_KEY)))
 
 
 def _read(path: Path) -> dict[str, Any]:
