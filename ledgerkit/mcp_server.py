@@ -37,7 +37,6 @@ _MAX_REQUESTS = 100  # that a call may send without asking
 _MAX_RESULTS = 4  # that can be continued with `offset` or `frame`
 _MOST = 10**9
 _MAX_TITLE = 300  # characters of repeated arguments
-_MAX_DIGITS = 20  # a height has 64 bits
 _PAGE, _MAX_HASHES = 200, 20  # transactions in a page, and documents in a request
 _LIST = {"type": "array", "items": {"type": "string"}}
 _JSON_TYPES: dict[str, dict[str, Any]] = {
@@ -313,9 +312,8 @@ def _parse(tool: _Tool, passed: Mapping[str, Any]) -> tuple[Arguments, dict[str,
         annotation = str(tool.parameters[name].annotation)
         if annotation == "Any" and isinstance(value, str):
             arguments[name] = _json_arguments(value)
-        elif annotation == "object" and isinstance(value, str) and len(value) <= _MAX_DIGITS:
-            is_height = value.isascii() and value.isdecimal()
-            arguments[name] = int(value) if is_height else value
+        elif annotation == "object" and isinstance(value, str):
+            arguments[name] = validation.height_or_text(value)
     return arguments, choices
 
 

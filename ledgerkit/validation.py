@@ -361,12 +361,18 @@ def _text_reference(value: str, field: str) -> BlockReference:
     return BlockReference({}, timestamp_ns, value)
 
 
+def height_or_text(text: str) -> int | str:
+    """Convert digits to a height; leave any other text."""
+    is_height = text.isascii() and text.isdecimal() and len(text) <= len(str(units.U64_MAX))
+    return int(text) if is_height else text
+
+
 def _refused_reference(value: object, field: str) -> InvalidRequestError:
     """Build the error for an invalid reference; digits in a text or a float may mean a height."""
     names = (*FINALITIES, *CHECKPOINTS)
     error = InvalidRequestError.refuse(field, value, _REFERENCE_RULE, choices=names)
     digits = str(value).removesuffix(".0") if isinstance(value, str | float) else ""
-    if digits.isascii() and digits.isdecimal() and len(digits) <= len(str(units.U64_MAX)):
+    if isinstance(height_or_text(digits), int):
         error.remedy = f"Pass a height as an integer: {field}={digits}."
     return error
 

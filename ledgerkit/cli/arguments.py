@@ -7,13 +7,12 @@ import sys
 from collections.abc import Iterable, Sequence
 from typing import Any, NoReturn
 
-from ledgerkit import errors
+from ledgerkit import errors, validation
 from ledgerkit.cli import exit_codes, output
 from ledgerkit.frames.collected import VIEWS
 from ledgerkit.redaction import secret_in
 from ledgerkit.visible_text import escape_invisible
 
-_MAX_DIGITS = 20  # the most digits of a height, which has 64 bits
 # An option that people guess, with its value; keys are read from the environment only.
 _SECRET_OPTION = re.compile(r"(?i)(--?[\w-]*(?:key|token|secret|pass|phrase)[\w-]*)[ =]\S.*")
 _INVALID_CHOICE = re.compile(r"invalid choice: '(.*?)' \(choose from (.*)\)")
@@ -108,12 +107,6 @@ def _derived_options(parameter: inspect.Parameter) -> dict[str, Any]:
     return options
 
 
-def height_or_text(text: str) -> int | str:
-    """Convert digits to a height; leave any other text."""
-    is_height = len(text) <= _MAX_DIGITS and text.isascii() and text.isdecimal()
-    return int(text) if is_height else text
-
-
 def split_names(text: str) -> list[str]:
     return list(dict.fromkeys(name.strip() for name in text.split(",")))
 
@@ -122,7 +115,7 @@ _OPTIONS_OF_TYPES: dict[str, dict[str, Any]] = {
     "bool": {"action": "store_true"},
     "int": {"type": int},
     "float": {"type": float},
-    "object": {"type": height_or_text},  # a block
+    "object": {"type": validation.height_or_text},  # a block
     "str | Iterable[str]": {"type": split_names},
 }
 

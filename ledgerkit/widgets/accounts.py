@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import pandas as pd
 
-from ledgerkit import cards, units
+from ledgerkit import cards, units, validation
 from ledgerkit.errors import InvalidRequestError
 from ledgerkit.frames import html_tables
 from ledgerkit.frames.human import readable
@@ -257,7 +257,7 @@ class StatementExplorer(Panel):
 
     def _read(self, values: dict[str, Any], ledger: Ledger) -> Content:
         ends = (values["start"], values["stop"])
-        blocks = [int(end) if end.isdecimal() else end or None for end in ends]
+        blocks = [validation.height_or_text(end) if end else None for end in ends]
         account_id = values["account_id"]
         statement = reconciling.statement(account_id, *blocks, progress=False, ledger=ledger)
         entries, gaps, rewards = statement.entries, statement.gaps, statement.rewards

@@ -243,21 +243,14 @@ class SocialDb(Contract, code_name="ledgerkit.localnet.contracts.social.Social")
         self.require(depth <= MAX_DEPTH, BAD_INPUT)
         is_permitted = is_permitted or node_id in writable
         node = self._node(node_id)
-        if _is_leaf(value):
-            self.require(is_permitted, DENIED)
-            self._put_leaf(node_id, node, "", value)
-        else:
-            self.require(
-                isinstance(value, dict), "The JSON value is not a string, a null or an object"
-            )
-            for label in sorted(value):
-                child = self._write_child(
-                    node_id, node, label, value[label], is_permitted=is_permitted
-                )
-                if child != LEAF:
-                    self._write(
-                        child, value[label], writable, is_permitted=is_permitted, depth=depth + 1
-                    )
+        children = {"": value} if _is_leaf(value) else value
+        self.require(
+            isinstance(children, dict), "The JSON value is not a string, a null or an object"
+        )
+        for label, member in sorted(children.items()):
+            child = self._write_child(node_id, node, label, member, is_permitted=is_permitted)
+            if child != LEAF:
+                self._write(child, member, writable, is_permitted=is_permitted, depth=depth + 1)
         self._put_node(node_id, node)
 
     def _write_child(
