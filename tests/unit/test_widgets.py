@@ -613,6 +613,14 @@ def test_accounts_are_classed_and_counted():
     ]
 
 
+def test_digits_beyond_every_height_are_refused():
+    """Digits that no height has are refused as the verb refuses them."""
+    panel = lk.widgets.StatementExplorer("alice.near", "9" * 5_000).press()
+
+    assert isinstance(panel.error, errors.InvalidRequestError)
+    assert "expected a height" in panel.content.message
+
+
 def test_accounts_stand_on_lines_or_between_commas():
     """Lines, commas and spaces separate accounts."""
     panel = lk.widgets.StakingExposure()
