@@ -32,7 +32,6 @@ ATTEMPTS = 5
 PAUSE_S = 1.0
 TIMEOUT_S = 120.0
 DIGITS = 12  # digits of the hash in a token id
-MINT_GAS = "100 Tgas"
 _MAX_PREFIX = 64  # characters
 _PAGE = 100
 _MAX_COPIES = 2**53  # other languages round larger JSON numbers
@@ -326,7 +325,7 @@ def mint_token(
         collection,
         "nft_mint",
         {"token_id": plan.token_id, "receiver_id": plan.receiver_id, "metadata": plan.metadata},
-        gas=MINT_GAS,
+        gas="100 Tgas",
         deposit=deposit,
         signer_id=signer.account_id,
         key=signer,

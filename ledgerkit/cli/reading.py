@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from ledgerkit.verbs.accounts import Snapshot
 
 _DOCTOR_COLUMNS = ["surface", "host", "latency_ms", "protocol_version", "block_height"]
-_HOLDERS_COLUMNS = ["rank", "account_id", "balance", "share", "status"]
 _SNAPSHOT_COLUMNS = ["contract_id", "pool_id", "token_id", "symbol", "balance", "status"]
 _DOCTOR_HEADINGS = ["surface", "host", "ms", "proto", "block"]
 
@@ -215,7 +214,7 @@ def _print_holders(args: argparse.Namespace, frame: pd.DataFrame) -> int:
     first = readable(frame.head(1), short_ids=False).iloc[0]
     supply = first["total_supply"] or "unknown"
     headline = f"Largest holders of {first['contract_id']}; total supply: {supply}"
-    args.columns = _HOLDERS_COLUMNS
+    args.columns = ["rank", "account_id", "balance", "share", "status"]
     return _print_below(headline, args, frame)
 
 

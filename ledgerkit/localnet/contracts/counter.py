@@ -7,7 +7,6 @@ import msgspec
 from ledgerkit.localnet.contract_sdk import STATE_KEY, Contract, call, to_json, view
 
 I64_MAX = 2**63 - 1
-OVERFLOW = "attempt to add with overflow"
 
 
 class Counter(Contract):
@@ -52,7 +51,7 @@ class Counter(Contract):
 
     def _add(self, by: int) -> None:
         number = self.state.number + by
-        self.require(-I64_MAX - 1 <= number <= I64_MAX, OVERFLOW)
+        self.require(-I64_MAX - 1 <= number <= I64_MAX, "attempt to add with overflow")
         self.state.number = number
 
     @classmethod

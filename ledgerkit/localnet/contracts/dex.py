@@ -33,7 +33,6 @@ from ledgerkit.units import U128_MAX
 FEE = 30  # in 1/FEE_DIVISOR of the input amount; the fee stays in the pool
 FEE_DIVISOR = 10_000
 FIRST_SHARES = 10**24  # shares of a pool's first provider, for any amounts
-OVERFLOW = "An amount exceeds 128 bits"
 
 Digits = Annotated[str, msgspec.Meta(pattern=r"\A[0-9]{1,39}\Z")]
 
@@ -202,7 +201,7 @@ class Dex(Contract):
         self._deposits.put_or_remove(account_id, deposits)
 
     def _check_u128(self, amount: int) -> int:
-        self.require(amount <= U128_MAX, OVERFLOW)
+        self.require(amount <= U128_MAX, "An amount exceeds 128 bits")
         return amount
 
     def _assert_owner(self) -> None:

@@ -36,8 +36,6 @@ SPEC = "ft-1.0.0"
 PREFIX = b"a"
 ACCOUNT_BYTES = 125  # the record with the longest account id
 REGISTRATION = U128(ACCOUNT_BYTES * STORAGE_BYTE_PRICE)
-RESOLVE_GAS = 5 * TGAS
-NOT_ENOUGH = "The account doesn't have enough balance"
 TOO_SMALL = "The attached deposit is less than the minimum storage balance"
 TOO_LARGE = "The amount is greater than the available storage balance"
 KEEPS_BALANCE = "Can't unregister the account with the positive balance without force"
@@ -115,7 +113,7 @@ class FungibleTokenBase(Contract):
         resolve_args = {"sender_id": sender_id, "receiver_id": receiver_id, "amount": amount}
         promise = self.vm.promise(receiver_id)
         promise.function_call("ft_on_transfer", to_json(receiver_args), weight=1)
-        return self.call_back(promise, "ft_resolve_transfer", RESOLVE_GAS, **resolve_args)
+        return self.call_back(promise, "ft_resolve_transfer", 5 * TGAS, **resolve_args)
 
     @call(private=True)
     def ft_resolve_transfer(
@@ -219,7 +217,7 @@ class FungibleTokenBase(Contract):
 
     def debit(self, account_id: str, amount: int) -> None:
         balance = self.balance(account_id)
-        self.require(amount <= balance, NOT_ENOUGH)
+        self.require(amount <= balance, "The account doesn't have enough balance")
         self.state.total_supply -= amount
         self.accounts.put(account_id, balance - amount)
 

@@ -61,8 +61,7 @@ class StakingLockup(Contract):
         self.vm.log(f"Depositing and staking {amount} to the staking pool @{pool_id}")
         promise = self.vm.promise(pool_id)
         promise.function_call("deposit_and_stake", b"", deposit=int(amount), gas=3 * BASE_GAS)
-        callback = "on_staking_pool_deposit_and_stake"
-        return self.call_back(promise, callback, BASE_GAS, amount=amount)
+        return self.call_back(promise, "on_staking_pool_deposit_and_stake", BASE_GAS, amount=amount)
 
     @call(private=True)
     def on_staking_pool_deposit_and_stake(self, amount: U128) -> bool:

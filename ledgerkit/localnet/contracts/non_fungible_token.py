@@ -34,7 +34,6 @@ from ledgerkit.protocol.borsh import text
 
 SPEC = "nft-1.0.0"
 TOKENS, MINTED, OWNERS, LISTS = b"t", b"i", b"n", b"o"  # prefixes of storage keys
-RESOLVE_GAS = 5 * TGAS
 APPROVAL_BYTES = 12  # an approval's, in addition to its account id
 OUT_OF_BOUNDS = "Out of bounds, please use a smaller from_index."
 Natural = Annotated[int, Meta(ge=0)]
@@ -198,7 +197,7 @@ class NonFungibleToken(Contract, code_name="ledgerkit.localnet.contracts.nonfung
         }
         promise = self.vm.promise(receiver_id)
         promise.function_call("nft_on_transfer", to_json(receiver_args), weight=1)
-        return self.call_back(promise, "nft_resolve_transfer", RESOLVE_GAS, **resolve_args)
+        return self.call_back(promise, "nft_resolve_transfer", 5 * TGAS, **resolve_args)
 
     @call(private=True)
     def nft_resolve_transfer(
@@ -310,8 +309,7 @@ class NonFungibleToken(Contract, code_name="ledgerkit.localnet.contracts.nonfung
 
     def _own_record(self, token_id: str) -> TokenRecord:
         record = self._record(token_id)
-        is_owner = record.owner_id == self.vm.predecessor_id
-        self.require(is_owner, "Predecessor must be token owner.")
+        self.require(record.owner_id == self.vm.predecessor_id, "Predecessor must be token owner.")
         return record
 
     def _token_at(self, key: bytes) -> Token:

@@ -38,7 +38,6 @@ LEAF = 0  # a leaf in `Node.children`: the root's id, which is never a child
 MIN_BALANCE = 2000 * STORAGE_BYTE_PRICE
 MAX_LABEL = 256
 MAX_DEPTH = 126  # the recursion limit of serde_json, 128, less the two levels around `data`
-DENIED = "Permission Denied"
 _LABEL = re.compile(rf"[A-Za-z0-9_.-]{{0,{MAX_LABEL}}}", re.ASCII)
 
 
@@ -170,12 +169,11 @@ class SocialDb(Contract, code_name="ledgerkit.localnet.contracts.social.Social")
         self, node_id: int, name: str, child: int, options: KeysOptions
     ) -> int | UnsetType | None:
         """Return a key's value in the result of `keys`, UNSET if the key is left out."""
-        is_node = child != LEAF and not options.values_only
-        leaf = None if is_node else self._string_of(node_id, name, child)
-        if leaf is None and not is_node:
-            return UNSET
-        if leaf is not None and leaf.value is None and not options.return_deleted:
-            return UNSET
+        leaf = None
+        if child == LEAF or options.values_only:
+            leaf = self._string_of(node_id, name, child)
+            if leaf is None or (leaf.value is None and not options.return_deleted):
+                return UNSET
         if options.return_type == "NodeId":
             return child or None
         if options.return_type == "BlockHeight":
@@ -261,7 +259,7 @@ class SocialDb(Contract, code_name="ledgerkit.localnet.contracts.social.Social")
         child = node.children.get(label)
         if child:
             return child
-        self.require(is_permitted, DENIED)
+        self.require(is_permitted, "Permission Denied")
         if _is_leaf(value):
             self._put_leaf(node_id, node, label, value)
             return LEAF

@@ -127,8 +127,7 @@ class Venear(Contract):
         self.require(self.vm.predecessor_id == lockup_id, "Permission denied")
         account, newest = self._updated(owner_account_id), update["V1"]
         self.require(account.lockup_version == version, "Invalid lockup version")
-        is_newer = newest.lockup_update_nonce > account.lockup_update_nonce
-        self.require(is_newer, "Invalid nonce")
+        self.require(newest.lockup_update_nonce > account.lockup_update_nonce, "Invalid nonce")
         account.lockup_update_nonce = int(newest.lockup_update_nonce)
         self._save(owner_account_id, account, newest.locked_near_balance + LOCAL_DEPOSIT)
 

@@ -171,6 +171,8 @@ def _reason(error: Exception) -> str:
 
 def _parse_time_ns(text: str) -> int:
     moment = datetime.fromisoformat(text)
+    if moment.tzinfo is None:
+        raise ValueError(f"genesis_time {text!r} has no time zone, such as Z")
     return int(moment.replace(microsecond=0).timestamp()) * SECOND_NS + moment.microsecond * 1000
 
 

@@ -25,7 +25,6 @@ from ledgerkit.localnet.settings import SECOND_NS
 from ledgerkit.protocol import AccountId, SecretKey
 
 CONFIG, NODE_KEY, VALIDATOR_KEY = "config.json", "node_key.json", "validator_key.json"
-VALIDATOR = "test.near"
 _ADDRESS = "data/rpc_address"  # written while a sandbox runs
 _OUTPUT, _RECORDS = "output", "records.json"
 # The shortest and the longest time between blocks, in milliseconds.
@@ -52,7 +51,7 @@ def init(
     try:
         home.mkdir(parents=True, exist_ok=True)
         _write_key(home / NODE_KEY, "node", None)
-        validator_id = AccountId(account_id or VALIDATOR)
+        validator_id = AccountId(account_id or "test.near")
         key = _write_key(home / VALIDATOR_KEY, validator_id, test_seed)
         if (home / CONFIG).exists():
             return

@@ -52,7 +52,6 @@ _TRAPS = {
     "INTEGER_DIVISION_BY_ZERO": _ARITHMETIC,
     "BAD_CONVERSION_TO_INTEGER": _ARITHMETIC,
 }
-_GENERIC_TRAP = ("GenericTrap", "Generic trap.")
 
 
 _lock = threading.Lock()  # wasmtime-py keeps the last exception of a host function for all threads
@@ -151,13 +150,12 @@ def _check_imports(module: Any, functions: dict[str, HostFunction]) -> None:
 
 def _check_method(module: Any, method_name: str) -> None:
     """Check that a module exports a method without parameters and results."""
-    wasmtime = _wasmtime()
-    for item in module.exports:
-        if item.name == method_name and isinstance(item.type, wasmtime.FuncType):
-            if item.type.params or item.type.results:
-                raise MethodError("MethodInvalidSignature")
-            return
-    raise MethodError
+    kinds = {item.name: item.type for item in module.exports}
+    kind = kinds.get(method_name)
+    if not isinstance(kind, _wasmtime().FuncType):
+        raise MethodError
+    if kind.params or kind.results:
+        raise MethodError("MethodInvalidSignature")
 
 
 # Execution -------------------------------------------------------------------------------
@@ -229,7 +227,7 @@ class _Call:
         self._burn_fuel()
         if trap == "STACK_OVERFLOW":
             raise memory_violation()
-        raise TrapError(*_TRAPS.get(trap, _GENERIC_TRAP))
+        raise TrapError(*_TRAPS.get(trap, ("GenericTrap", "Generic trap.")))
 
     # The guest's memory.
 

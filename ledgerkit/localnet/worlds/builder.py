@@ -16,7 +16,6 @@ from ledgerkit.protocol import Action, FunctionCall, PublicKey, SecretKey, Trans
 from ledgerkit.protocol.types import to_base58
 from ledgerkit.units import yocto
 
-OWNER_BALANCE = yocto("1000000000 NEAR")
 STAKE = yocto("10000000 NEAR")
 
 
@@ -139,7 +138,7 @@ class TransactionSender:
 def open_empty(seed: int, changes: Mapping[str, Any]) -> World:
     """Open the empty world: one account that owns nearly everything, and a validator."""
     genesis = WorldGenesis("empty", seed)
-    genesis.contract("near", OWNER_BALANCE, TopLevelAccount)
+    genesis.contract("near", yocto("1000000000 NEAR"), TopLevelAccount)
     validator_key = genesis.public_key("validator.near")
     genesis.account("validator.near", STAKE, locked=STAKE, validator_key=validator_key)
     description = "owns nearly everything, and creates accounts for whoever calls create_account"

@@ -43,7 +43,6 @@ from ledgerkit.units import U128_MAX, yocto
 
 NEAR = yocto("1 NEAR")
 GOLD = 10**6  # smallest units of gold.near in one GOLD
-SETTINGS = Settings(balance_lag=3)
 
 # Each account's balance in milli-NEAR, and its description.
 PEOPLE = {
@@ -117,7 +116,7 @@ class UnreadableToken(FungibleToken, code_name="ledgerkit.localnet.worlds.demo.T
 
 def open_demo(seed: int, changes: Mapping[str, Any]) -> World:
     """Open the world after all of its transactions, with some of its settings changed."""
-    settings = replace(SETTINGS, **changes)
+    settings = replace(Settings(balance_lag=3), **changes)
     genesis = WorldGenesis("demo", seed)
     _add_people(genesis, settings)
     _add_tokens(genesis)
@@ -163,8 +162,7 @@ def _extra_keys(account_id: str) -> Iterable[tuple[str, FunctionCallPermission |
 
 
 def _add_tokens(genesis: WorldGenesis) -> None:
-    people = list(PEOPLE)
-    gold = {name: (index * index * 137 + 11) * GOLD // 4 for index, name in enumerate(people)}
+    gold = {name: (index * index * 137 + 11) * GOLD // 4 for index, name in enumerate(PEOPLE)}
     gold |= {"alice.near": 1250 * GOLD, "dex.near": 400_000 * GOLD, "shop.near": 0, "erin.near": 0}
     gold |= {"picky.near": 0, "sour.near": 0}
     moon = {"bob.near": 12 * 10**24, "shop.near": 1}

@@ -183,6 +183,7 @@ class TestGenesis:
             (lambda data: data.update(protocol_version=29), "protocol_version"),
             (lambda data: data.update(epoch_length=0), "epoch_length"),
             (lambda data: data.update(genesis_time="yesterday"), "yesterday"),
+            (lambda data: data.update(genesis_time="2026-01-01T00:00:00"), "no time zone"),
             (lambda data: data.update(max_inflation_rate=[1, 0]), "a denominator"),
             (lambda data: data.update(shard_layout={"V0": {"num_shards": 4}}), "shard_layout"),
             (lambda data: data["records"].append(account_record("near")), "one record of each"),
