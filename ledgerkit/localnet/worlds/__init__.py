@@ -58,6 +58,7 @@ def open_world(name: str, *, size: int | None = None, seed: int = 0, **settings:
         raise InvalidRequestError(sentence, field="size", value=size)
     # These settings apply after the world's history, so that its hashes do not depend on them.
     live = {key: settings.pop(key) for key in _LIVE_SETTINGS if key in settings}
-    world = WORLDS[name](seed, settings, *([size] if name == "crowd" else []))
+    sizes = {"size": size} if name == "crowd" else {}
+    world = WORLDS[name](seed, settings, **sizes)
     world.adjust(**live)
     return world
