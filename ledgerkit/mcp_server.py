@@ -8,9 +8,7 @@ import pkgutil
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import msgspec
-
-from ledgerkit import client, json_decoding, prompt_text, remedies, user_warnings, validation
+from ledgerkit import client, prompt_text, remedies, user_warnings, validation
 from ledgerkit._version import __version__
 from ledgerkit.docstrings import docstring_texts
 from ledgerkit.errors import InvalidRequestError, LedgerError, cut
@@ -311,17 +309,10 @@ def _parse(tool: _Tool, passed: Mapping[str, Any]) -> tuple[Arguments, dict[str,
     for name, value in arguments.items():
         annotation = str(tool.parameters[name].annotation)
         if annotation == "Any" and isinstance(value, str):
-            arguments[name] = _json_arguments(value)
+            arguments[name] = validation.json_text(value)
         elif annotation == "object" and isinstance(value, str):
             arguments[name] = validation.height_or_text(value)
     return arguments, choices
-
-
-def _json_arguments(text: str) -> Any:
-    try:
-        return json_decoding.decode(text.encode())
-    except msgspec.DecodeError as error:
-        raise InvalidRequestError.refuse("args", text, f"JSON ({error})") from None
 
 
 def _parts(result: Any, name: str) -> tuple[dict[str, str | pd.DataFrame], Mapping[Any, Any]]:

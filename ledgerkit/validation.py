@@ -435,6 +435,19 @@ def json_args(value: Any, field: str = "args") -> bytes:
     return json_bytes(value, field, "bytes, or a value")
 
 
+def json_text(text: str, expected: str = "JSON") -> bytes:
+    """Check that a method's arguments are JSON; encode them unchanged, since parsing may round."""
+    import msgspec
+
+    from ledgerkit import json_decoding
+
+    try:
+        json_decoding.decode(text)
+    except msgspec.DecodeError as error:
+        raise InvalidRequestError.refuse("args", text, f"{expected} ({error})") from None
+    return text.encode()
+
+
 def json_bytes(value: Any, field: str, noun: str = "values") -> bytes:
     import msgspec
 

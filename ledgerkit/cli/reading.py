@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ledgerkit import errors, json_decoding, validation
+from ledgerkit import errors, validation
 from ledgerkit.cli import exit_codes, output
 from ledgerkit.cli.arguments import (
     BLOCK,
@@ -36,16 +36,8 @@ _DOCTOR_HEADINGS = ["surface", "host", "ms", "proto", "block"]
 
 
 def _encode_args(args: argparse.Namespace) -> None:
-    """Check that the arguments of a view method are JSON, and pass them on unchanged."""
-    import msgspec
-
-    if args.args is None:
-        return
-    try:
-        json_decoding.decode(args.args)
-    except msgspec.DecodeError as error:
-        raise errors.InvalidRequestError.refuse("args", args.args, f"JSON ({error})") from None
-    args.args = args.args.encode()
+    if args.args is not None:
+        args.args = validation.json_text(args.args)
 
 
 def _print_trace(args: argparse.Namespace, trace: Trace) -> int:

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from ledgerkit.errors import InvalidRequestError, cut
+from ledgerkit import validation
+from ledgerkit.errors import cut
 from ledgerkit.verbs import contracts
 from ledgerkit.widgets import _html
 from ledgerkit.widgets._blocks import Content, Page
@@ -72,13 +73,7 @@ class ContractViewer(Panel):
 
 
 def json_bytes(text: str) -> bytes:
-    """Check that a text is JSON, and encode it unchanged, since parsing could round numbers."""
-    try:
-        json.loads(text or "{}")
-    except (ValueError, RecursionError) as error:
-        expected = f'JSON, such as {{"account_id": "alice.near"}} ({error})'
-        raise InvalidRequestError.refuse("args", text, expected) from None
-    return (text or "{}").encode()
+    return validation.json_text(text or "{}", 'JSON, such as {"account_id": "alice.near"}')
 
 
 def _result_text(value: Any) -> str:
@@ -110,4 +105,4 @@ def result_frame(value: Any) -> pd.DataFrame:
 
 def block_reference(text: str) -> str | int | None:
     """Convert a height to an integer; other texts are hashes, finalities or times."""
-    return int(text) if text.isascii() and text.isdigit() else text or None
+    return validation.height_or_text(text) if text else None

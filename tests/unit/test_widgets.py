@@ -1257,6 +1257,8 @@ def test_deeply_nested_arguments_are_refused():
     """Ten thousand brackets are an error of the field, not of the panel."""
     with pytest.raises(errors.InvalidRequestError, match=r"args .* is not valid: expected JSON"):
         contracts.json_bytes("[" * 100_000)
+    with pytest.raises(errors.InvalidRequestError, match="expected JSON"):
+        contracts.json_bytes('{"amount": NaN}')  # as Python writes it, and no contract reads it
 
 
 # Two pages, and changes meanwhile -----------------------------------------------------------
