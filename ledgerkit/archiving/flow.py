@@ -231,7 +231,7 @@ class _Flow:
     social_contract_id: str | None
     timeout_s: float
     allow_mainnet: bool
-    rows: dict[str, dict[str, Any]] = field(default_factory=dict)  # of the steps that have begun
+    rows: dict[str, dict[str, Any]] = field(default_factory=dict)  # by steps that have begun
     sent_at: float = 0.0  # a time of the monotonic clock
     plan: TokenPlan | None = None
     submission: Submission | None = None

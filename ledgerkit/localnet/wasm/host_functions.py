@@ -317,7 +317,7 @@ def _verify(
     curve: str,
     key_bytes: int,
     verify: Callable[[bytes, bytes, bytes], bool],  # key, message, signature
-    malformed_bits: int,  # of a signature's last byte
+    malformed_bits: int,  # in a signature's last byte
     guest: Guest,
     signature_span: tuple[int, int],
     message_span: tuple[int, int],
