@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import re
 import secrets
-from bisect import bisect_left
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
@@ -69,10 +68,6 @@ _SUBJECT_MEMBERS = {"account": "account_id", "public_key": "public_key", "ft": "
 # The id of a JSON-RPC call ----------------------------------------------------------------
 
 
-class _CallId(msgspec.Struct):
-    id: msgspec.Raw = msgspec.Raw(b"null")
-
-
 def new_id() -> str:
     """Return an id that is unique among the calls of all processes."""
     return secrets.token_hex(12)
@@ -94,24 +89,16 @@ def insert_id(body: bytes, call_id: str) -> bytes:
 
 def _replace_id(body: bytes, call_id: str, new_id: str) -> bytes | None:
     """Return the body of a response with another id; None if its id is not `call_id`."""
-    old, new = _quote(call_id), _quote(new_id)
-    if _response_id(body) != old:
+    members = _decode_members(body)
+    if members is None or members.get("id") != msgspec.Raw(_quote(call_id)):
         return None
-    # Other members may have the same text. Find the smallest n for which replacing the first n
-    # occurrences changes the id.
-    nth = bisect_left(
-        range(body.count(old)),
-        True,  # noqa: FBT003 - the value to search
-        lo=1,
-        key=lambda count: _response_id(body.replace(old, new, count)) == new,
-    )
-    parts = body.split(old)
-    return old.join(parts[:nth]) + new + old.join(parts[nth:])
+    return msgspec.json.encode(members | {"id": msgspec.Raw(_quote(new_id))})
 
 
-def _response_id(body: bytes) -> bytes | None:
+def _decode_members(body: bytes) -> dict[str, msgspec.Raw] | None:
+    """Return the encoded members of a response; None if it is no object."""
     try:
-        return bytes(json_decoding.decode(body, _CallId).id)
+        return json_decoding.decode(body, dict[str, msgspec.Raw])
     except msgspec.DecodeError:
         return None
 
@@ -128,7 +115,8 @@ def wrong_id_error(value: object, body: bytes, request: str) -> LedgerError:
     request do not always read its id; errors about the request in a response without an id, which
     JSON-RPC sends if it could not parse the request; and errors of a response that is not JSON.
     """
-    received = _response_id(body)
+    members = _decode_members(body)
+    received = None if members is None else bytes(members.get("id", b"null"))
     accepted = _ABOUT_HOST if received not in _NO_ID else (*_ABOUT_HOST, errors.InvalidRequestError)
     if isinstance(value, errors.LedgerError) and (received is None or isinstance(value, accepted)):
         return value

@@ -106,7 +106,7 @@ class ChunkHeader(Struct, gc=False):
     """A chunk's header; ``gas_used`` was burnt by the shard's previous chunk."""
 
     unread: ClassVar = """
-        prev_block_hash outcome_root prev_state_root encoded_merkle_root encoded_length rent_paid
+        prev_block_hash tx_root prev_state_root encoded_merkle_root encoded_length rent_paid
         validator_reward outgoing_receipts_root validator_proposals congestion_info
         bandwidth_requests proposed_split signature
     """.split()
@@ -118,7 +118,6 @@ class ChunkHeader(Struct, gc=False):
     gas_used: int
     gas_limit: int
     balance_burnt: str
-    tx_root: str | None = None
     outcome_root: str | None = None
 
 
