@@ -804,23 +804,17 @@ def from_status(
     details: dict[str, Any] = {"status": status, "request": request, "retry_after": retry_after}
     if status == _TOO_MANY:
         return RateLimitedError(sentence, **details)
+    remedy = _REMEDIES.get(status)
     if status in _AUTH:
-        return _auth_error(status, text, sentence, request)
+        if "origin_not_allowed" in text:
+            sentence, remedy = f"The API key is restricted to web origins. {sentence}", _ORIGIN
+        return AuthError(sentence, remedy=remedy, status=status, request=request)
     if status in range(400, 500) and status != _TIMEOUT:
-        remedy = _REMEDIES.get(status)
         return InvalidRequestError(
             sentence, remedy=remedy, status=status, request=request, text=quoted
         )
     retryable = status == _TIMEOUT or status in range(500, 600)
     return TransportError(sentence, retryable=retryable, **details)
-
-
-def _auth_error(status: int, text: str, sentence: str, request: str) -> AuthError:
-    remedy = _REMEDIES.get(status)
-    if "origin_not_allowed" in text:
-        sentence = f"The API key is restricted to web origins. {sentence}"
-        remedy = _ORIGIN
-    return AuthError(sentence, remedy=remedy, status=status, request=request)
 
 
 class ProofError(LedgerError):

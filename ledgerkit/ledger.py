@@ -625,9 +625,8 @@ class Ledger:
         self.close()
 
     def __repr__(self) -> str:
-        session = getattr(
-            self, "session", None
-        )  # a traceback may show a ledger that __init__ refused
+        # A traceback may show a ledger that __init__ refused.
+        session = getattr(self, "session", None)
         limits = "" if session is None else session.settings.limits_text()
         if self._replay is not None:
             count = units.count_text(len(self._replay), "answer")

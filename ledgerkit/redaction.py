@@ -66,9 +66,8 @@ _CALLERS_KEY = re.compile(
 _BETWEEN = r"(?:[^A-Za-z.]|\.(?=\s)|\\[nrt]){1,8}"  # except for the dots of account ids
 _CALLERS_PHRASE = re.compile(rf"(?<![A-Za-z])(?:{_WORD}{_BETWEEN}){{{_WORDS - 1}}}{_WORD}")
 _PHRASE_PART = re.compile(rf"(?<![A-Za-z])(?:{_WORD}\s+){{7}}{_WORD}")  # words may be mistyped
-_SEPARATOR = re.compile(
-    r"\\[nrt]|(?<=[A-Za-z])[,;+](?=[ A-Za-z])"
-)  # separators of words other than spaces
+# Separators of words other than spaces.
+_SEPARATOR = re.compile(r"\\[nrt]|(?<=[A-Za-z])[,;+](?=[ A-Za-z])")
 # A response may be prose, so only words in lower case count.
 _LOWER = rf"(?!(?:{_PROSE})\b)[a-z]{{3,8}}"
 _RESPONSE_PHRASE = re.compile(

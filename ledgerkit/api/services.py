@@ -210,10 +210,8 @@ def block_document(
 
     `whole` as in `decode_document`, and `fresh` as in `block_headers`.
     """
-    path, request = (
-        f"/v0/block/{height}{_fresh_query(fresh=fresh)}",
-        f"the document of block {height}",
-    )
+    path = f"/v0/block/{height}{_fresh_query(fresh=fresh)}"
+    request = f"the document of block {height}"
 
     def read(response: calls.Response) -> BlockResponse | None:
         _check_range(response, height, request)

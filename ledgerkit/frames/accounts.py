@@ -126,11 +126,9 @@ def _contract_code(account: chain.Account) -> tuple[str, str | None, str | None]
         return "global_by_account", None, account.global_contract_account_id
     if account.global_contract_hash is not None:
         return "global_by_hash", account.global_contract_hash, None
-    return (
-        ("none", None, None)
-        if account.code_hash == _NO_CODE
-        else ("local", account.code_hash, None)
-    )
+    if account.code_hash == _NO_CODE:
+        return "none", None, None
+    return "local", account.code_hash, None
 
 
 def spendable(balance: int, locked: int, storage_bytes: int) -> int:

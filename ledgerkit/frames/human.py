@@ -64,15 +64,9 @@ _ID_KINDS = {
     "asset": "asset",
 }
 _KIND_OF = {name: kind for kind, names in _ID_KINDS.items() for name in names.split()}
-_TOKEN_SCHEMAS = {
-    "ft",
-    "ft_metadata",
-    "ft_intents",
-    "ft_intents_metadata",
-    "top_holders",
-    "top_holders_metadata",
-    "diff_ft",
-}
+_TOKEN_SCHEMAS = frozenset(
+    "ft ft_metadata ft_intents ft_intents_metadata top_holders top_holders_metadata diff_ft".split()
+)
 _HASHES = ("transaction", "receipt", "block", "key")
 _HASH_NAMES = ("_hash", "_sha256", "_root", "epoch_id")  # endings of other columns of hashes
 
@@ -225,9 +219,9 @@ def column_formats(
     for label, dtype in frame.dtypes.items():
         if isinstance(dtype, WideDtype):
             formats.setdefault(str(label), _grouped)
-    return (
-        formats if digits is not None else {**{str(label): full_text for label in frame}, **formats}
-    )
+    if digits is None:
+        formats = {str(label): full_text for label in frame} | formats
+    return formats
 
 
 def _id_format(name: str, kinds: dict[str, str]) -> Format | None:
@@ -247,10 +241,8 @@ def id_kinds(frame: pd.DataFrame) -> dict[str, str]:
     declared = declared_columns(frame)
     kinds = {name: _KIND_OF[name] for name in names if name in _KIND_OF}
     kinds |= {name: "block" for name, column in declared.items() if column.unit == "block"}
-    if (
-        "contract_id" in kinds
-        and set(schema_names(names, frame.attrs.get("schema"))) & _TOKEN_SCHEMAS
-    ):
+    schemas = schema_names(names, frame.attrs.get("schema"))
+    if "contract_id" in kinds and not _TOKEN_SCHEMAS.isdisjoint(schemas):
         kinds["contract_id"] = "token"
     return kinds
 

@@ -166,29 +166,19 @@ class Transaction(_Base64):
         return self.packed
 
     def _encode(self) -> bytes:
-        if self.version == 0:
-            actions = self.actions
-            head = (
-                self.signer_id.packed,
-                self.public_key.packed,
-                borsh.u64(self.nonce),
-                self.receiver_id.packed,
-                self.block_hash,
-                borsh.u32(len(actions)),
-            )
-            if len(actions) == 1:
-                return b"".join((*head, actions[0].encode()))
-            return b"".join((*head, *(action.encode() for action in actions)))
-        return b"".join([
-            b"\1",
+        is_plain = self.version == 0
+        parts = [
             self.signer_id.packed,
-            self.public_key.encode(),
-            encode_nonce(self.nonce, self.nonce_index),
+            self.public_key.packed,
+            borsh.u64(self.nonce) if is_plain else encode_nonce(self.nonce, self.nonce_index),
             self.receiver_id.packed,
             self.block_hash,
-            borsh.items([action.encode() for action in self.actions]),
-            bytes([_MODES.index(self.nonce_mode)]),
-        ])  # fmt: skip
+            borsh.u32(len(self.actions)),
+            *[action.encode() for action in self.actions],
+        ]
+        if not is_plain:
+            parts = [b"\1", *parts, bytes([_MODES.index(self.nonce_mode)])]
+        return b"".join(parts)
 
     @classmethod
     def read(cls, reader: borsh.Reader) -> Self:
