@@ -82,8 +82,6 @@ def cut(value: object, limit: int = _MAX_SHOWN) -> str:
 
     Invisible characters are escaped, as `visible_text` describes.
     """
-    if type(value) is str and len(value) <= limit and value.isascii() and value.isprintable():
-        return value  # nearly all values
     # The text may be megabytes long, so it is shortened before it is split.
     text = _plain(value, limit)[: 4 * limit]
     if len(text) > limit or not text.isprintable():

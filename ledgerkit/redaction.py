@@ -176,7 +176,7 @@ def secrets_in_use() -> Iterator[tuple[str, bytes]]:
 
 
 def _hide_in_use(text: str) -> str:
-    for secret in list(_in_use) if _in_use else ():  # usually empty, which is faster to check
+    for secret in list(_in_use):
         text = secret.hide_text(text)
     return text
 
