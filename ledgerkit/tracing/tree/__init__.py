@@ -7,10 +7,9 @@ them with `graph`, and `frame_columns` computes the columns of the frames.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from msgspec import UNSET
 
@@ -33,13 +32,13 @@ from ledgerkit.tracing.tree.outcomes import (
 
 if TYPE_CHECKING:
     from ledgerkit.api.models.actions import Actions
-    from ledgerkit.api.models.transactions import ExecutionOutcome, Receipt, TxResult
+    from ledgerkit.api.models.transactions import ExecutionOutcome, TxResult
+    from ledgerkit.tracing.tree.frame_columns import ShardOf
 
 __all__ = ["Conversion", "Forest", "Tree", "build_forest", "build_tree", "verdict"]
 
 
-@dataclass(frozen=True, slots=True)
-class Conversion:
+class Conversion(NamedTuple):
     """The conversion of the transaction into its first receipt: cost, status and error."""
 
     tx_hash: str | None
@@ -51,7 +50,6 @@ class Conversion:
     error_message: str | None
 
 
-@dataclass(frozen=True, slots=True)
 class Forest:
     """
     The receipt trees of transactions, one after another, rows of each in causal order.
@@ -64,17 +62,13 @@ class Forest:
     the producers and consumers of data, by position, and the data_ids.
     """
 
-    results: Sequence[TxResult] = field(repr=False)
-    columns: Mapping[str, list[Any]]
-    conversions: tuple[Conversion, ...]
-    notes: tuple[str, ...]
-    ids: list[str] = field(repr=False)
-    trees: list[int] = field(repr=False)
-    starts: list[int] = field(repr=False)
-    parents: list[int] = field(repr=False)
-    data: list[tuple[int, int, str]] = field(repr=False)
-    outcome_at: list[int] = field(repr=False)
-    inferred: Sequence[Receipt] = field(repr=False)
+    def __init__(self, receipts: LinkedReceipts, shard_of: ShardOf | None = None) -> None:
+        self.results, self.notes = receipts.results, tuple(receipts.notes)
+        self.columns = receipt_columns(receipts, shard_of)
+        self.conversions = tuple(map(_conversion, receipts.results))
+        self.ids, self.trees, self.starts = receipts.ids, receipts.trees, receipts.starts
+        self.parents, self.data = receipts.parents, receipts.data
+        self.outcome_at, self.inferred = receipts.outcome_at, receipts.inferred
 
     def __len__(self) -> int:
         return len(self.parents)
@@ -99,7 +93,6 @@ class Forest:
         return edge_columns(self.ids, self.parents, self.data)
 
 
-@dataclass(frozen=True, slots=True)
 class Tree(Forest):
     """
     A receipt tree: a forest of one transaction.
@@ -108,9 +101,12 @@ class Tree(Forest):
     status at which the chain of SuccessReceiptId ends; each is None where unknown.
     """
 
-    overall: str | None
-    level: str | None
-    leaf: str | None
+    def __init__(self, receipts: LinkedReceipts, shard_of: ShardOf | None) -> None:
+        super().__init__(receipts, shard_of)
+        [result] = receipts.results
+        self.overall = _overall_status(result.status)
+        self.level = result.final_execution_status
+        self.leaf = _leaf(result, receipts)
 
     @property
     def conversion(self) -> Conversion:
@@ -122,7 +118,7 @@ def build_tree(
     result: TxResult,
     *,
     blocks: Mapping[str, tuple[int, int]] | None = None,
-    shard_of: Callable[[str], int | None] | None = None,
+    shard_of: ShardOf | None = None,
 ) -> Tree:
     """
     Compute the receipt tree of a transaction, in causal order.
@@ -141,35 +137,12 @@ def build_tree(
     """
     receipts = LinkedReceipts([result], blocks or {})
     receipts.notes += _undeclared_statuses(result)
-    return Tree(
-        **_members(receipts, shard_of),
-        overall=_overall_status(result.status),
-        level=result.final_execution_status,
-        leaf=_leaf(result, receipts),
-    )
+    return Tree(receipts, shard_of)
 
 
 def build_forest(results: Sequence[TxResult]) -> Forest:
     """Compute the receipt trees of many transactions at once, as `build_tree` does."""
-    return Forest(**_members(LinkedReceipts(results, {}), None))
-
-
-def _members(
-    receipts: LinkedReceipts, shard_of: Callable[[str], int | None] | None
-) -> dict[str, Any]:
-    return {
-        "results": receipts.results,
-        "columns": receipt_columns(receipts, shard_of),
-        "conversions": tuple(map(_conversion, receipts.results)),
-        "notes": tuple(receipts.notes),
-        "ids": receipts.ids,
-        "trees": receipts.trees,
-        "starts": receipts.starts,
-        "parents": receipts.parents,
-        "data": receipts.data,
-        "outcome_at": receipts.outcome_at,
-        "inferred": receipts.inferred,
-    }
+    return Forest(LinkedReceipts(results, {}))
 
 
 def _leaf(result: TxResult, receipts: LinkedReceipts) -> str | None:
