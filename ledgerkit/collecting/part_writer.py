@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 PART_SIZE = 20_000
 _PART_S = 60.0  # the maximum work that a kill may lose
 _BATCH = 1_024
-_BATCH_BYTES = 2**23
+_BATCH_BYTES = 2**22
 # Rewriting a part reads its tables into memory, so the size of its documents is limited.
 _PART_BYTES = 2**29
 _MAX_PENDING_S = 5.0

@@ -20,7 +20,7 @@ from ledgerkit.protocol.actions import KINDS_BY_NAME, is_delegate
 from ledgerkit.tracing.trace import Trace
 from ledgerkit.tracing.traces import Traces
 from ledgerkit.u128 import arrow, object_columns
-from ledgerkit.verbs.tokens import read_token_facts
+from ledgerkit.verbs.token_facts import read_token_facts
 
 if TYPE_CHECKING:
     from ledgerkit.api.models.protocol_rules import Rules

@@ -41,7 +41,7 @@ from ledgerkit.reconciling.pool_growth import ROUNDING
 from ledgerkit.reconciling.reconcile import BalanceReader, Sums, find_gaps, sums_by_asset
 from ledgerkit.tracing.amount_texts import IN_INTENTS
 from ledgerkit.tracing.token_standards import FUNGIBLE
-from ledgerkit.verbs.tokens import read_token_facts
+from ledgerkit.verbs.token_facts import read_token_facts
 
 if TYPE_CHECKING:
     from ledgerkit.api.models.services import TransferRow

@@ -14,7 +14,7 @@ from ledgerkit.progress import Bar
 from ledgerkit.reconciling import stakes
 from ledgerkit.reconciling.model import GAS_KEY, Entry
 from ledgerkit.tracing.trace import Trace
-from ledgerkit.verbs.tokens import read_token_facts
+from ledgerkit.verbs.token_facts import read_token_facts
 
 if TYPE_CHECKING:
     from ledgerkit.api.models.protocol_rules import Rules

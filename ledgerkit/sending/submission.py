@@ -32,7 +32,7 @@ from ledgerkit.sending.lifecycle import Stage, Tracker
 from ledgerkit.tracing.trace import Trace
 from ledgerkit.transport import networks
 from ledgerkit.verbs.fetching import provenance
-from ledgerkit.verbs.tokens import read_token_facts
+from ledgerkit.verbs.token_facts import read_token_facts
 from ledgerkit.visible_text import html_text
 
 if TYPE_CHECKING:

@@ -13,9 +13,10 @@ from ledgerkit.api.models import services
 from ledgerkit.errors import InvalidRequestError
 from ledgerkit.frames import account_history as frames
 from ledgerkit.frames.schemas import ACCOUNT_FLAGS
-from ledgerkit.verbs import service_pages, tokens
+from ledgerkit.verbs import service_pages
 from ledgerkit.verbs.declaring import Collecting, Raising, verb_of_many
 from ledgerkit.verbs.fetching import Fetcher, FrameResult, Ids, open_fetcher
+from ledgerkit.verbs.token_facts import read_token_facts
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -448,4 +449,4 @@ def _metadata(
 ) -> dict[str, TokenFacts]:
     contracts = (row.contract_id for _, rows in fetched for row in rows)
     contract_ids = list(dict.fromkeys(name for name in contracts if name is not None))
-    return tokens.read_token_facts(fetcher.ledger, contract_ids)
+    return read_token_facts(fetcher.ledger, contract_ids)

@@ -14,7 +14,7 @@ from ledgerkit.frames import accounts as account_frames
 from ledgerkit.frames import tokens as token_frames
 from ledgerkit.frames.human import human, record_html
 from ledgerkit.frames.schemas import CODE
-from ledgerkit.verbs import readings, tokens
+from ledgerkit.verbs import readings
 from ledgerkit.verbs.declaring import verb, verb_of_many
 from ledgerkit.verbs.fetching import (
     Fetcher,
@@ -23,6 +23,7 @@ from ledgerkit.verbs.fetching import (
     read_frame,
     request_in_errors,
 )
+from ledgerkit.verbs.token_facts import read_token_facts
 from ledgerkit.visible_text import html_text
 
 if TYPE_CHECKING:
@@ -294,7 +295,7 @@ def snapshot(account_id: str, *, metadata: bool = False, ledger: Ledger | None =
     with request_in_errors(call.request):
         ft = token_frames.ft([response])
         if has_metadata:
-            facts = tokens.read_token_facts(ledger, ft["contract_id"].tolist())
+            facts = read_token_facts(ledger, ft["contract_id"].tolist())
             ft = token_frames.ft_metadata(ft, facts)
         snapshot = Snapshot(
             account_id,

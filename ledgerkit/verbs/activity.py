@@ -17,7 +17,7 @@ from ledgerkit.tracing.transaction_data import TransactionData, token_contracts
 from ledgerkit.verbs import service_pages
 from ledgerkit.verbs.declaring import Collecting, Raising, verb_of_many
 from ledgerkit.verbs.fetching import Fetcher, FrameResult, Ids, open_fetcher
-from ledgerkit.verbs.tokens import read_token_facts
+from ledgerkit.verbs.token_facts import read_token_facts
 from ledgerkit.verbs.trace_reading import build_traces
 
 if TYPE_CHECKING:

@@ -26,6 +26,7 @@ from ledgerkit.verbs.fetching import (
 from ledgerkit.verbs.intent_balances import IntentBalances
 from ledgerkit.verbs.lockups import lockup_ids, lockup_pools, lockup_sources
 from ledgerkit.verbs.nft_pages import NftPages
+from ledgerkit.verbs.token_facts import fetch_metadata, fetch_token_facts
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -170,7 +171,7 @@ def ft(
         frame = token_frames.ft_intents(frame, inside, chosen)
         source = f"{source}; {intent_balances.SOURCE}"
     if has_metadata:
-        facts = _read_facts(fetcher, frame["contract_id"].dropna().unique().tolist())
+        facts = fetch_token_facts(fetcher, frame["contract_id"].dropna().unique().tolist())
         frame = token_frames.ft_metadata(frame, facts)
     return fetcher.result(frame, source)
 
@@ -251,39 +252,9 @@ def token_metadata(contract_ids: Ids, *, at: object = None, **options: Any) -> F
     block = validation.block_reference(at)
     if at is not None:
         block = fetcher.pin(block)
-    metadata = _read_metadata(fetcher, contract_ids, block)
+    metadata = fetch_metadata(fetcher, contract_ids, block)
     read = {name: value for name, value in metadata.items() if value != "unread"}
     return fetcher.result(token_frames.token_metadata(read), "view call ft_metadata")
-
-
-def read_token_facts(
-    ledger: Ledger, contract_ids: Sequence[str]
-) -> dict[str, token_frames.TokenFacts]:
-    """Read the metadata of tokens; if that fails, the status of the token is ``unread``."""
-    return _read_facts(Fetcher(ledger, "collect", progress=False), contract_ids)
-
-
-def _read_facts(
-    fetcher: Fetcher, contract_ids: Sequence[str]
-) -> dict[str, token_frames.TokenFacts]:
-    metadata = _read_metadata(fetcher, contract_ids, validation.block_reference("final"))
-    facts = {c: token_frames.token_facts(value) for c, value in metadata.items()}
-    known_tokens(fetcher.ledger).update({c: fact for c, fact in facts.items() if fact.symbol})
-    return facts
-
-
-def _read_metadata(
-    fetcher: Fetcher, contract_ids: Sequence[str], at: BlockReference
-) -> dict[str, token_frames.Metadata]:
-    """Read the metadata of tokens, or the reason that there is none; add failures."""
-    calls = {contract_id: readings.metadata_call(contract_id, at) for contract_id in contract_ids}
-    unread: dict[str, token_frames.Metadata] = dict.fromkeys(contract_ids, "unread")
-    return unread | dict(fetcher.fetch(calls, "metadata"))
-
-
-def known_tokens(ledger: Ledger) -> dict[str, token_frames.TokenFacts]:
-    """Return the tokens whose symbols this ledger has read, by contract."""
-    return ledger.memo("tokens", dict)
 
 
 @overload
@@ -771,7 +742,7 @@ def read_holders(contract_id: str, ledger: Ledger) -> tuple[pd.DataFrame, token_
 
 
 def _read_metadata_and_supply(contract_id: str, ledger: Ledger) -> token_frames.Token:
-    facts = _read_facts(Fetcher(ledger, progress=False), [contract_id])[contract_id]
+    facts = fetch_token_facts(Fetcher(ledger, progress=False), [contract_id])[contract_id]
     final = validation.block_reference("final")
     supply = ledger.send(readings.value_call(contract_id, "ft_total_supply", final))
     return token_frames.Token(facts, supply)

@@ -19,7 +19,7 @@ from ledgerkit.errors import InvalidRequestError, LedgerError
 from ledgerkit.tracing.trace import Trace
 from ledgerkit.verbs.fetching import Fetcher, provenance
 from ledgerkit.verbs.proving import prove
-from ledgerkit.verbs.tokens import read_token_facts
+from ledgerkit.verbs.token_facts import read_token_facts
 
 if TYPE_CHECKING:
     from ledgerkit.api.models.transactions import TransactionResponse

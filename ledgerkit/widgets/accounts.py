@@ -20,6 +20,7 @@ from ledgerkit.verbs import accounts, tokens
 from ledgerkit.verbs.activity import activity
 from ledgerkit.verbs.lockups import lockup_sources
 from ledgerkit.verbs.lockups import lockups as read_lockups
+from ledgerkit.verbs.token_facts import known_tokens
 from ledgerkit.widgets import _html
 from ledgerkit.widgets._blocks import Block, Content, Page, Plot
 from ledgerkit.widgets._panel import Field, Panel
@@ -95,7 +96,7 @@ class AccountExplorer(Panel):
             )
             unread.append(errors)
         frames = {"account": state, "ft": ft, "nft": snapshot.nft, "staking": staking}
-        is_token = snapshot.account_id in tokens.known_tokens(ledger)
+        is_token = snapshot.account_id in known_tokens(ledger)
         pages = [Page("Account", _account_card(state, exposure, is_token=is_token))]
         if ledger.network.transactions_url is not None:
             latest, errors = activity(

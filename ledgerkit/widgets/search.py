@@ -13,7 +13,8 @@ import pandas as pd
 from ledgerkit import client, units, user_warnings, validation
 from ledgerkit.block_data import transaction_documents
 from ledgerkit.errors import InvalidRequestError, NotFoundError
-from ledgerkit.verbs import blocks, tokens
+from ledgerkit.verbs import blocks
+from ledgerkit.verbs.token_facts import known_tokens, read_token_facts
 from ledgerkit.widgets import _html
 from ledgerkit.widgets._blocks import Content, Page
 from ledgerkit.widgets._panel import Field, Panel
@@ -90,13 +91,13 @@ class Search(Panel):
     def _tokens_of(self, text: str, ledger: Ledger) -> dict[str, TokenFacts]:
         if not _may_be_symbol(text):
             return {}
-        facts = tokens.read_token_facts(ledger, self._tokens)
+        facts = read_token_facts(ledger, self._tokens)
         unread = [contract_id for contract_id, token in facts.items() if token.status == "unread"]
         if unread:
             user_warnings.warn(
                 f"the symbols of {', '.join(unread)} could not be read: search again"
             )
-        facts = dict(tokens.known_tokens(ledger))  # a copy, since other threads may add tokens
+        facts = dict(known_tokens(ledger))  # a copy, since other threads may add tokens
         symbol = text.casefold()
         return {c: token for c, token in facts.items() if (token.symbol or "").casefold() == symbol}
 

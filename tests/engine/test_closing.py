@@ -229,8 +229,9 @@ class Bar(progress.Bar):
 
 def with_bar(ledger: lk.Ledger, monkeypatch: pytest.MonkeyPatch, act: Callable[[], object]) -> None:
     """Read many accounts, and do something in the thread that counts them."""
-    monkeypatch.setattr(ledger_module, "Bar", lambda **_: Bar(act))
-    lk.ft([f"a{number}.near" for number in range(100)], ledger=ledger)
+    with monkeypatch.context() as patched:
+        patched.setattr(ledger_module, "Bar", lambda **_: Bar(act))
+        lk.ft([f"a{number}.near" for number in range(100)], ledger=ledger)
 
 
 def with_source(ledger: lk.Ledger, _patch: pytest.MonkeyPatch, act: Callable[[], object]) -> None:
