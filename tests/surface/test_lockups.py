@@ -284,6 +284,17 @@ def test_a_lockup_that_could_not_be_read() -> None:
         assert failures["subject"].tolist() == [f"{PERSON} in {LOCKUP}"]
 
 
+def test_a_node_that_answers_something_else_is_a_failure() -> None:
+    """What a node sends instead of a result is no statement of the contract."""
+    other = result({"result": "no bytes", **PLACE})
+    views = {LOCKUP.replace(".", "__"): lockup(get_balance=other)}
+    with mainnet(Mainnet(**views)) as ledger:
+        frame, failures = lk.lockups(PERSON, on_error="collect", ledger=ledger)
+    assert frame["source"].tolist() == ["venear"]
+    assert failures["subject"].tolist() == [f"{PERSON} in {LOCKUP}"]
+    assert failures["error"].tolist() == ["DecodeError"]
+
+
 def test_lockups_are_not_known_on_testnet() -> None:
     """The verb is refused before anything is sent."""
     with pytest.raises(errors.InvalidRequestError, match="testnet"):

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import re
+from base64 import b64decode
 from typing import Any
 
 import httpx
@@ -147,6 +149,27 @@ def test_a_height_and_json_may_be_texts(answers: Answers) -> None:
     text, is_error = answers.answer("view", {**call_args, "args": "{alice"})
     assert is_error
     assert text.startswith("InvalidRequestError: ⟦args '{alice' is not valid: expected JSON")
+
+
+def test_json_in_a_text_is_sent_as_it_is() -> None:
+    """No number of the arguments is read and written again, which would round it."""
+    sent: list[bytes] = []
+
+    def respond(request: httpx.Request) -> httpx.Response:
+        message = json.loads(request.content)
+        sent.append(b64decode(message["params"].get("args_base64", "")))
+        result = {"result": list(b"7"), "logs": [], "block_height": 1, "block_hash": "1" * 32}
+        return httpx.Response(200, json={"jsonrpc": "2.0", "id": message["id"], "result": result})
+
+    args = '{"share": 0.1234567890123456789012345}'
+    url = "https://rpc.example"
+    transport = httpx.MockTransport(respond)
+    with lk.connect("lab", rpc_url=url, transport=transport, make_default=False) as ledger:
+        of_method = {"contract_id": "gold.near", "method_name": "part", "args": args}
+        text, is_error = Answers(ledger).answer("view", of_method)
+    assert not is_error
+    assert "⟦7⟧" in text
+    assert args.encode() in sent
 
 
 def test_accounts_that_cannot_be_read_are_an_error(answers: Answers) -> None:
