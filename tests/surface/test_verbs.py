@@ -965,6 +965,14 @@ def test_shares_of_an_unknown_supply_are_missing(supply: object) -> None:
     assert frame.attrs.get("notes", []) == notes == [str(w.message) for w in caught]
 
 
+def test_a_node_that_answers_something_else_has_stated_no_supply() -> None:
+    """What a node sends instead of a result is an error, and no unknown supply."""
+    fake = token_fake("5", {"a.near": "5"})
+    fake.views["t.near", "ft_total_supply"] = result({"result": "no bytes", "logs": []})
+    with asking(fake), pytest.raises(errors.DecodeError, match="ft_total_supply"):
+        lk.top_holders("t.near", metadata=True)
+
+
 # Metadata -------------------------------------------------------------------------------
 
 HOSTILE: dict[str, tuple[Any, str, str | None, int | None]] = {

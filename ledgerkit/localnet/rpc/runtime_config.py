@@ -74,13 +74,14 @@ def _transaction_costs(profile: Profile) -> Object:
 
 def _action_costs(profile: Profile) -> Object:
     table = profile.table
-    names = ("create_account", "deploy_contract", "function_call", "transfer", "stake")
+    names = (
+        "create_account deploy_contract deploy_contract_byte function_call function_call_byte"
+        " transfer stake delete_key delete_account delegate"
+    )
     costs = {
-        f"{name}_cost": _fee(table[name])
-        for name in (*names, "delete_key", "delete_account", "delegate")
+        f"{name}_cost".replace("_byte_cost", "_cost_per_byte"): _fee(table[name])
+        for name in names.split()
     }
-    for name in ("deploy_contract", "function_call"):
-        costs[f"{name}_cost_per_byte"] = _fee(table[f"{name}_byte"])
     add_key = {
         "full_access_cost": _fee(table["add_full_access_key"]),
         "function_call_cost": _fee(table["add_function_call_key"]),
